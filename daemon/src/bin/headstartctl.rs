@@ -1,0 +1,2 @@
+//! Headstart in a terminal.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Kernel interfaces that need `unsafe`, one file each, with its SAFETY notes and its own tests.

@@ -1,0 +1,2 @@
+//! Headstart’s window.
+fn main() {}

@@ -1,0 +1,10 @@
+//! Headstart's vocabulary as types, its statistics and its charts.
+//!
+//! Everything here is pure: values in, values out. No file, socket or clock is touched, so the daemon, the
+//! command line and the window all read the same figures and draw the same pictures.
+
+#![forbid(unsafe_code)]
+
+pub mod comparison;
+pub mod run;
+pub mod units;
