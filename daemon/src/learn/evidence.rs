@@ -18,9 +18,8 @@
 //! anything, since one event may stand for a burst. Nameless pages cannot be of a file that the recording names, and
 //! hide at most their number: a file of which more was used as usual was not among them.
 
-use crate::learn::ranges;
 use crate::learn::wanted::{is_wanted, looks};
-use crate::learn::{RECENT, REMEMBERED};
+use crate::learn::{REMEMBERED, ranges};
 use crate::profile::{DeviceProfile, FileProfile, History, Profile, RangeUse, last};
 use crate::recording::{Backend, Recording, Touch};
 
@@ -109,5 +108,3 @@ fn brought_in_a_start(profile: &Profile, recording: &Recording) -> bool {
 fn wanted_pages(ranges: &[RangeUse], looks: u32) -> u64 {
     ranges.iter().filter(|r| is_wanted(r.history, looks)).map(|r| r.pages.len()).sum()
 }
-
-const _: () = assert!(RECENT <= REMEMBERED, "what counts must be remembered");

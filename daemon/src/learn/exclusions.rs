@@ -75,6 +75,9 @@ pub const RULES: &[Rule] = {
         rule(EndingInAppData(".log"), LOG),
         rule(EndingInAppData(".log.old"), LOG),
         rule(EndingInAppData(".log.1"), LOG),
+        // LevelDB's.
+        rule(Named("LOG"), LOG),
+        rule(Named("LOG.old"), LOG),
         rule(Named(".xsession-errors"), LOG),
         rule(Named(".xsession-errors.old"), LOG),
         rule(Ending("-wal"), SQLITE),
@@ -82,10 +85,9 @@ pub const RULES: &[Rule] = {
         rule(Ending("-journal"), SQLITE),
         rule(EndingInAppData(".lock"), LOCK),
         rule(EndingInAppData(".lck"), LOCK),
-        // LevelDB and Chromium; Firefox and Thunderbird; Chromium's are links to no file; LibreOffice.
+        // LevelDB; Firefox and Thunderbird; LibreOffice.
         rule(Named("LOCK"), LOCK),
         rule(Named(".parentlock"), LOCK),
-        rule(Starting("Singleton"), LOCK),
         rule(Starting(".~lock."), LOCK),
         rule(Beneath("/var/crash"), CRASH),
         rule(Beneath("/var/lib/systemd/coredump"), CRASH),
@@ -136,9 +138,8 @@ impl Pattern {
     }
 }
 
-/// A name that is all ending is a name of its own: `.log` is no log.
 fn ends(name: &[u8], end: &str) -> bool {
-    name.len() > end.len() && name.ends_with(end.as_bytes())
+    name.ends_with(end.as_bytes())
 }
 
 fn folders(path: &Path) -> impl Iterator<Item = &OsStr> {
@@ -166,8 +167,10 @@ mod tests {
         "/srv/log/user-1000.journal",
         "/srv/log/user-1000@0005.journal~",
         "/home/a/.config/Code/Local Storage/leveldb/000003.log",
-        "/home/a/.config/Code/Local Storage/leveldb/LOG.log.old",
+        "/home/a/.config/Code/Local Storage/leveldb/main.log.old",
         "/home/a/.cache/app/app.log.1",
+        "/home/a/.config/Code/Local Storage/leveldb/LOG",
+        "/home/a/.config/Code/Local Storage/leveldb/LOG.old",
         "/home/a/.xsession-errors",
         "/home/a/.xsession-errors.old",
         "/home/a/.mozilla/firefox/x.default/places.sqlite-wal",
@@ -177,7 +180,6 @@ mod tests {
         "/home/a/.local/share/app/db.lck",
         "/home/a/.config/chromium/Default/Local Storage/leveldb/LOCK",
         "/home/a/.mozilla/firefox/x.default/.parentlock",
-        "/home/a/.config/chromium/SingletonLock",
         "/home/a/Documents/.~lock.letter.odt#",
         "/var/crash/_usr_bin_x.1000.crash",
         "/var/lib/systemd/coredump/core.x.zst",
@@ -226,6 +228,7 @@ mod tests {
             "/tmpfiles/a",
             "/opt/app/core",
             "/opt/app/core.js",
+            "/opt/app/Singleton.js",
             "/var/lib/dpkg/status",
             "/var/cache/fontconfig/1.cache-9",
             "/runner/x",

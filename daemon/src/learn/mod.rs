@@ -2,9 +2,9 @@
 //!
 //! # History
 //! Each range keeps which of the last [`REMEMBERED`] runs used it. Ranges are cut page-exactly where histories
-//! differ, and neighbours with the same history whose first need lies within [`NEAR`] are one range. A run therefore
-//! adds at most its own boundaries: a profile holds no more ranges than the touches of the runs it remembers, no more
-//! than one recording when runs are alike, and a deviating run's cuts heal when it is forgotten.
+//! differ, and neighbours with the same history whose first need lies within [`NEAR`] are one range. Equal runs
+//! therefore cost no more ranges than one recording has touches, runs that differ fewer than twice the touches of all
+//! that are remembered, and the cuts of an odd run heal when it is forgotten.
 //!
 //! What none of the last [`FORGET_AFTER`] runs used is dropped, and a file or device without ranges with it. That loses
 //! nothing: by then a use in the next run would not make it wanted either ([`is_wanted`]).
@@ -42,6 +42,7 @@ pub use wanted::{RECENT, Wanted, WantedDevice, WantedFile, WantedRange, is_wante
 
 /// Runs that a history remembers. More would show nothing that a plan uses, and keep every odd run's cuts longer.
 pub const REMEMBERED: u32 = 8;
+const _: () = assert!(RECENT <= REMEMBERED, "what counts must be remembered");
 
 /// What was not used in this many runs that could tell is dropped.
 pub const FORGET_AFTER: u32 = RECENT;

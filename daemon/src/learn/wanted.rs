@@ -1,9 +1,10 @@
 //! What of a profile the next start will probably need.
 
-use crate::learn::NEAR;
+use headstart_shared::units::{Nanos, Pages};
+
+use super::coalesce;
 use crate::profile::{DeviceProfile, FileProfile, History, Profile, RangeUse};
 use crate::recording::PageRange;
-use headstart_shared::units::{Nanos, Pages};
 
 /// The runs that count when it is judged what recurs.
 pub const RECENT: u32 = 5;
@@ -115,20 +116,7 @@ pub(super) fn looks<'a>(ranges: impl IntoIterator<Item = &'a RangeUse>) -> u32 {
 
 /// The wanted ranges, neighbours that are needed together joined: their histories no longer matter.
 fn select(ranges: &[RangeUse], wanted: impl Fn(History) -> bool) -> Vec<WantedRange> {
-    let mut out: Vec<WantedRange> = Vec::new();
-    let mut latest = Nanos(0);
-    for range in ranges.iter().filter(|r| wanted(r.history)) {
-        if let Some(open) = out.last_mut()
-            && open.pages.end == range.pages.start
-            && latest.max(range.first_need) - open.first_need.min(range.first_need) <= NEAR
-        {
-            open.pages.end = range.pages.end;
-            open.first_need = open.first_need.min(range.first_need);
-            latest = latest.max(range.first_need);
-        } else {
-            latest = range.first_need;
-            out.push(WantedRange { pages: range.pages, first_need: range.first_need });
-        }
-    }
-    out
+    let alike = ranges.iter().filter(|r| wanted(r.history)).map(|r| RangeUse { history: History(1), ..*r });
+    let joined = coalesce(alike).into_iter();
+    joined.map(|r| WantedRange { pages: r.pages, first_need: r.first_need }).collect()
 }

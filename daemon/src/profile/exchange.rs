@@ -24,12 +24,16 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::atomic::{self, WriteError};
+use super::verify::at_most;
 use super::{InvalidProfile, Profile};
 
 /// The format that this code writes. What is newer is refused.
 pub const FORMAT: u32 = 1;
 /// The largest file read, in bytes: far beyond what the limits on files and ranges leave room for in practice.
-pub const MAX_LENGTH: u64 = 64 << 20;
+pub const MAX_LENGTH: usize = 64 << 20;
+
+/// Of that, what may follow the first line.
+const MAX_BODY: usize = MAX_LENGTH - 1024;
 
 const MAGIC: &str = "headstart-profile ";
 
@@ -70,16 +74,12 @@ pub enum ExchangeError {
         path: PathBuf,
     },
     /// The end is missing.
-    #[error(
-        "{path:?} is cut short: {found} of {expected} bytes are there; copy it again from where it came from"
-    )]
+    #[error("{path:?} is cut short: {what}; copy it again from where it came from")]
     CutShort {
         /// The file.
         path: PathBuf,
-        /// Bytes found after the first line.
-        found: u64,
-        /// Bytes that the first line tells of; at least.
-        expected: u64,
+        /// What is there of it.
+        what: String,
     },
     /// Not what was exported.
     #[error(
@@ -114,14 +114,14 @@ pub enum ExchangeError {
         ours: u64,
     },
     /// Whole, but not something that Headstart writes.
-    #[error("line {line} of {path:?} is not one that Headstart writes ({source}): do not use this file")]
+    #[error("line {line} of {path:?} is not one that Headstart writes ({flaw}): do not use this file")]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
         /// What the JSON reader says.
-        source: serde_json::Error,
+        flaw: String,
     },
     /// Whole, but not a profile that could have been learned.
     #[error("{path:?} holds values that no start can have ({source}): do not use this file")]
@@ -153,7 +153,7 @@ pub fn import(path: &Path, page_size: u64) -> Result<Profile, ExchangeError> {
         return Err(ExchangeError::NotAFile { path: path.into() });
     }
     let mut bytes = Vec::new();
-    file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(MAX_LENGTH as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     decode(&bytes, path, page_size)
 }
 
@@ -164,6 +164,7 @@ pub fn import(path: &Path, page_size: u64) -> Result<Profile, ExchangeError> {
 pub fn encode(profile: &Profile) -> Result<Vec<u8>, ExchangeError> {
     profile.verify().map_err(ExchangeError::Unfit)?;
     let body = text::write(profile);
+    at_most("bytes", body.len(), MAX_BODY).map_err(ExchangeError::Unfit)?;
     let header = Header { page_size: profile.page_size, length: body.len() as u64 };
     let mut bytes = header.render(&body).into_bytes();
     bytes.extend_from_slice(body.as_bytes());
@@ -175,7 +176,7 @@ pub fn encode(profile: &Profile) -> Result<Vec<u8>, ExchangeError> {
 /// # Errors
 /// The bytes are not a valid profile for pages of `page_size` bytes.
 pub fn decode(bytes: &[u8], path: &Path, page_size: u64) -> Result<Profile, ExchangeError> {
-    if bytes.len() as u64 > MAX_LENGTH {
+    if bytes.len() > MAX_LENGTH {
         return Err(ExchangeError::TooLarge { path: path.into() });
     }
     let altered = |what| ExchangeError::Altered { path: path.into(), what };
@@ -183,7 +184,8 @@ pub fn decode(bytes: &[u8], path: &Path, page_size: u64) -> Result<Profile, Exch
     let header = Header::parse(line, path)?;
     let found = body.len() as u64;
     if found < header.length {
-        return Err(ExchangeError::CutShort { path: path.into(), found, expected: header.length });
+        let what = format!("{found} of {} bytes after its first line are there", header.length);
+        return Err(ExchangeError::CutShort { path: path.into(), what });
     }
     if found > header.length {
         return Err(altered("there is more than was exported"));
@@ -197,7 +199,7 @@ pub fn decode(bytes: &[u8], path: &Path, page_size: u64) -> Result<Profile, Exch
         return Err(ExchangeError::PageSize { path: path.into(), theirs: header.page_size, ours: page_size });
     }
     let profile = text::read(body, page_size).map_err(|flaw| match flaw {
-        text::Flaw::Line(line, source) => ExchangeError::Line { path: path.into(), line: line + 2, source },
+        text::Flaw::Line(line, flaw) => ExchangeError::Line { path: path.into(), line: line + 2, flaw },
         text::Flaw::NoProfile => altered("the line about the app is missing"),
     })?;
     profile.verify().map_err(|source| ExchangeError::Invalid { path: path.into(), source })?;
@@ -217,7 +219,8 @@ fn split_header<'a>(bytes: &'a [u8], path: &Path) -> Result<(&'a str, &'a [u8]),
             Err(_) => Err(ExchangeError::Altered { path: path.into(), what: "the first line is not text" }),
         },
         None if bytes.len() < LONGEST => {
-            Err(ExchangeError::CutShort { path: path.into(), found: 0, expected: 1 })
+            let what = "not even its first line is whole".into();
+            Err(ExchangeError::CutShort { path: path.into(), what })
         }
         None => Err(ExchangeError::Altered { path: path.into(), what: "the first line has no end" }),
     }

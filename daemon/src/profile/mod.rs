@@ -3,6 +3,8 @@
 pub mod atomic;
 pub mod exchange;
 pub mod path_text;
+#[cfg(test)]
+pub(crate) mod testing;
 mod verify;
 
 use std::path::PathBuf;

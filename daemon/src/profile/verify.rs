@@ -127,7 +127,7 @@ pub(crate) fn path_flaw(path: &Path) -> Option<&'static str> {
         .then_some("is not in its shortest form")
 }
 
-fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), InvalidProfile> {
+pub(super) fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), InvalidProfile> {
     if count > limit { Err(InvalidProfile::TooMany { what, count, limit }) } else { Ok(()) }
 }
 
@@ -176,4 +176,78 @@ fn file_name(path: &Path) -> String {
 
 fn device_name(device: &DeviceProfile) -> String {
     format!("device {}", device.device)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use headstart_shared::run::AppId;
+
+    use super::*;
+    use crate::profile::History;
+    use crate::profile::testing::{PAGE, profile};
+    use crate::recording::PageRange;
+
+    /// What is said of a valid profile after a change.
+    fn said(change: impl FnOnce(&mut Profile)) -> String {
+        let mut profile = profile("app", 3);
+        assert!(profile.verify().is_ok());
+        change(&mut profile);
+        profile.verify().map_or_else(|e| e.to_string(), |()| "valid".into())
+    }
+
+    #[test]
+    fn each_invariant_is_checked() {
+        let page = |start, end| PageRange { start, end };
+        assert!(said(|p| p.app = AppId(String::new())).contains("name of the app"));
+        assert!(said(|p| p.app = AppId("a".repeat(MAX_APP + 1))).contains("name of the app"));
+        assert!(said(|p| p.app = AppId("a\nb".into())).contains("name of the app"));
+        for bytes in [0, 1, 2048, 4097, 1 << 19, u64::MAX] {
+            assert!(said(|p| p.page_size = bytes).contains("does not exist"), "{bytes}");
+        }
+        assert!(said(|p| p.files.swap(1, 2)).contains("out of order"));
+        assert!(said(|p| p.files[1] = p.files[0].clone()).contains("twice"));
+        assert!(said(|p| p.devices.push(p.devices[0].clone())).contains("twice"));
+        assert!(said(|p| p.files[0].ranges.clear()).contains("missing"));
+        assert!(said(|p| p.devices[0].ranges.clear()).contains("missing"));
+        assert!(said(|p| p.files[0].ranges[0].pages = page(2, 2)).contains("empty"));
+        assert!(said(|p| p.files[0].ranges[0].pages = page(2, 10)).contains("overlap"));
+        assert!(said(|p| p.files[0].ranges.swap(0, 1)).contains("out of order"));
+        assert!(said(|p| p.files[0].ranges[1].pages = page(99, 101)).contains("beyond its end"));
+        assert_eq!(said(|p| p.files[0].ranges[1].pages = page(99, 100)), "valid");
+        assert!(said(|p| p.files[0].identity.size = 11 * PAGE).contains("beyond its end"));
+        assert_eq!(said(|p| p.files[0].identity.size = 11 * PAGE + 1), "valid");
+        assert!(said(|p| p.devices[0].ranges[0].pages.end = u64::MAX / PAGE).contains("beyond its end"));
+        assert!(said(|p| p.files[0].ranges[0].history = History(0)).contains("no run"));
+        assert!(said(|p| p.files[0].ranges[0].first_need = Nanos(MAX_NEED.0 + 1)).contains("a day"));
+    }
+
+    #[test]
+    fn counts_are_bounded() {
+        let too_many =
+            |what: &str, said: String| assert!(said.contains(what) && said.contains("at most"), "{said}");
+        too_many("files", said(|p| p.files = vec![p.files[0].clone(); MAX_FILES + 1]));
+        too_many("devices", said(|p| p.devices = vec![p.devices[0].clone(); MAX_DEVICES + 1]));
+        too_many("ranges", said(|p| p.files[0].ranges = vec![p.files[0].ranges[0]; MAX_RANGES + 1]));
+    }
+
+    #[test]
+    fn paths_lead_nowhere_else() {
+        for good in ["/a", "/usr/lib/x..y", "/a/...", "/a b/\u{1b}"] {
+            assert_eq!(path_flaw(Path::new(good)), None, "{good}");
+        }
+        assert_eq!(path_flaw(Path::new(OsStr::from_bytes(b"/\xff"))), None);
+        let long = format!("/{}", "a".repeat(MAX_PATH));
+        for bad in [
+            "", "a", "./a", "/", "/..", "/a/../b", "/a/..", "//a", "/a//b", "/a/", "/./a", "/a/.", "/a\0",
+            &long,
+        ] {
+            assert!(path_flaw(Path::new(bad)).is_some(), "{bad}");
+        }
+        assert!(path_flaw(Path::new(&long[1..])).is_some());
+        assert!(path_flaw(Path::new(&long[..long.len() - 1])).is_none());
+        let said = said(|p| p.files[0].path = "/\u{1b}[2J/..".into());
+        assert!(!said.contains('\u{1b}'), "{said:?}");
+    }
 }

@@ -3,9 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use super::blob::BlobError;
+
+/// Failures to read that lie in the file: what it says of its length is not so, or the drive cannot read it.
+const UNREADABLE: [i32; 3] =
+    [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_CORRUPTFS];
 
 /// Why the store could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +120,9 @@ impl StoreError {
 
     pub(super) fn sql(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
+        if source.sqlite_error().is_some_and(|e| UNREADABLE.contains(&e.extended_code)) {
+            return Self::Damaged { path, reason: source.to_string() };
+        }
         match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Damaged { path, reason: source.to_string() }
@@ -128,13 +135,16 @@ impl StoreError {
         }
     }
 
-    /// An error that a sound database cannot give: a statement that does not fit the schema it claims to have.
+    /// As [`StoreError::sql`], for statements that fit every sound database: one that they do not fit is damaged.
     pub(super) fn of_schema(path: &Path, source: rusqlite::Error) -> Self {
-        match Self::sql(path, source) {
-            Self::Sql { path, source } if source.sqlite_error_code() == Some(ErrorCode::Unknown) => {
-                Self::Damaged { path, reason: source.to_string() }
-            }
-            other => other,
+        let reason = match &source {
+            rusqlite::Error::SqlInputError { msg, .. } => Some(msg.clone()),
+            rusqlite::Error::SqliteFailure(e, _) if e.code == ErrorCode::Unknown => Some(source.to_string()),
+            _ => None,
+        };
+        match reason {
+            Some(reason) => Self::Damaged { path: path.into(), reason },
+            None => Self::sql(path, source),
         }
     }
 }

@@ -253,3 +253,6 @@ fn summary(row: &rusqlite::Row) -> rusqlite::Result<AppSummary> {
     };
     Ok(AppSummary { app: AppId(app), profile, comparisons: count(5)? })
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,9 @@ use headstart_shared::run::AppId;
 use headstart_shared::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{DeviceProfile, FileProfile, History, Profile, RangeUse, path_text};
+use crate::profile::{
+    DeviceProfile, FileProfile, History, MAX_FILES, MAX_RANGES, Profile, RangeUse, path_text,
+};
 use crate::recording::{DeviceNumber, FileIdentity, PageRange};
 
 /// First page, page after the last, first need, history.
@@ -40,7 +42,7 @@ enum Line {
 /// Why the lines make no profile.
 pub(super) enum Flaw {
     /// This line, from 0, is not one of a profile.
-    Line(usize, serde_json::Error),
+    Line(usize, String),
     /// There is no line about the app.
     NoProfile,
 }
@@ -73,21 +75,31 @@ pub(super) fn write(profile: &Profile) -> String {
 
 pub(super) fn read(text: &str, page_size: u64) -> Result<Profile, Flaw> {
     let mut lines = text.lines().enumerate();
-    let mut next =
-        || lines.next().map(|(at, line)| serde_json::from_str::<Line>(line).map_err(|e| Flaw::Line(at, e)));
+    let mut next = || {
+        lines
+            .next()
+            .map(|(at, line)| serde_json::from_str::<Line>(line).map_err(|e| Flaw::Line(at, flaw(&e))))
+    };
     let Some(Line::Profile { app, runs }) = next().transpose()? else {
         return Err(Flaw::NoProfile);
     };
     let mut profile = Profile { app: AppId(app), page_size, runs, files: Vec::new(), devices: Vec::new() };
-    while let Some(line) = next().transpose()? {
+    let mut count = 0;
+    // More than is accepted is not read to its end; the check of the whole then says so.
+    while profile.files.len() <= MAX_FILES && count <= MAX_RANGES {
+        let Some(line) = next().transpose()? else { break };
         match line {
             Line::Profile { .. } => return Err(Flaw::NoProfile),
-            Line::Device { filesystem, major, minor, ranges } => profile.devices.push(DeviceProfile {
-                device: DeviceNumber { major, minor },
-                filesystem,
-                ranges: read_ranges(ranges),
-            }),
+            Line::Device { filesystem, major, minor, ranges } => {
+                count += ranges.len();
+                profile.devices.push(DeviceProfile {
+                    device: DeviceNumber { major, minor },
+                    filesystem,
+                    ranges: read_ranges(ranges),
+                });
+            }
             Line::File { path, filesystem, inode, size, mtime, earlier, ranges } => {
+                count += ranges.len();
                 profile.files.push(FileProfile {
                     path,
                     identity: FileIdentity { filesystem, inode, size, mtime },
@@ -98,6 +110,11 @@ pub(super) fn read(text: &str, page_size: u64) -> Result<Profile, Flaw> {
         }
     }
     Ok(profile)
+}
+
+/// The reader's words, without its line: to it, each line is the first.
+fn flaw(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
 }
 
 fn write_ranges(ranges: &[RangeUse]) -> Vec<Range> {
