@@ -34,7 +34,9 @@ mod wanted;
 use headstart_shared::run::AppId;
 use headstart_shared::units::Nanos;
 
-use crate::profile::{DeviceProfile, FileProfile, History, MAX_NEED, Profile, RangeUse, last, path_flaw};
+use crate::profile::{
+    DeviceProfile, FileProfile, History, MAX_NEED, Profile, RangeUse, file_pages, last, max_pages, path_flaw,
+};
 use crate::recording::{RecordedDevice, RecordedFile, Recording, Touch};
 
 pub use evidence::Evidence;
@@ -109,7 +111,7 @@ fn may_enter(file: &RecordedFile) -> bool {
 
 /// What was touched of a file, within what it held at the end of the run.
 fn touches(file: &RecordedFile, page_size: u64) -> Vec<Touch> {
-    ranges::normalise(&file.touches, file.identity.size.div_ceil(page_size.max(1)))
+    ranges::normalise(&file.touches, file_pages(file.identity.size, page_size))
 }
 
 fn new_file(file: &RecordedFile, earlier: History, page_size: u64) -> FileProfile {
@@ -132,7 +134,7 @@ fn learn_devices(
     recording: &Recording,
     judge: &evidence::Judge,
 ) -> Vec<DeviceProfile> {
-    let pages = i64::MAX.unsigned_abs() / recording.page_size.max(1);
+    let pages = max_pages(recording.page_size);
     let mut recorded: Vec<&RecordedDevice> = recording.devices.iter().collect();
     recorded.sort_by_key(|d| (d.filesystem, d.device));
     recorded.dedup_by_key(|d| (d.filesystem, d.device));

@@ -86,6 +86,10 @@ fn neighbours_that_are_needed_together_are_one_range_and_others_are_not() {
     )])]);
     let needs: Vec<_> = p.files[0].ranges.iter().map(|r| (r.pages.end, r.first_need.0 / MS)).collect();
     assert_eq!(needs, [(2, 0), (4, 90)], "the whole of a range lies within NEAR");
+    let backwards = [touch(0, 1, 150), touch(1, 2, 90), touch(2, 3, 0)];
+    let p = learn_all([&run(vec![file("/a", 1, &backwards)])]);
+    let needs: Vec<_> = p.files[0].ranges.iter().map(|r| (r.pages.end, r.first_need.0 / MS)).collect();
+    assert_eq!(needs, [(2, 90), (3, 0)], "also where a file is read backwards");
 }
 
 #[test]
@@ -176,6 +180,9 @@ fn a_prefetched_run_is_no_sign_of_disuse_for_devices() {
     let p = learn_all([&known].into_iter().chain([&prefetched; 9]));
     assert_eq!(plain(&p.devices[0].ranges), [(0, 8, 1), (50, 51, 1)]);
     assert_eq!(wanted(&p).devices[0].ranges.len(), 2);
+    let much = Recording { prefetched: true, ..cold(&[touch(100, 120, 0)]) };
+    let q = learn(Some(p.clone()), &app(), &much);
+    assert_eq!(plain(&q.devices[0].ranges)[0], (0, 8, 1), "however much it read besides");
     // A run of the same temperature as the first one counts again.
     let p = learn(Some(p), &app(), &known);
     assert_eq!(plain(&p.devices[0].ranges), [(0, 8, 0b11), (50, 51, 0b10)]);
@@ -225,16 +232,14 @@ fn backends_that_do_not_see_cached_pages_tell_nothing_when_prefetched_or_warm() 
     assert_eq!(seen(Backend::Added, false, 5), unchanged, "a warm run");
     assert_eq!(seen(Backend::Added, false, 10), (vec![(0, 10, 0b11)], vec![(0, 10, 0b10)]), "a cold run");
     assert_eq!(seen(Backend::Resident, true, 10), unchanged, "resident because it was read ahead");
-    let p = learn_all([
-        &known,
-        &known,
-        &Recording {
-            backend: Backend::Resident,
-            prefetched: true,
-            ..run(vec![file("/a", 1, &[touch(8, 12, 0)])])
-        },
-    ]);
-    assert_eq!(shape(&p, "/a"), [(0, 10, 0b11), (10, 12, 0b01)], "only what was not known says something");
+    let half = run(vec![file("/a", 1, &[touch(0, 5, 0)])]);
+    let resident = Recording {
+        backend: Backend::Resident,
+        prefetched: true,
+        ..run(vec![file("/a", 1, &[touch(0, 12, 0)])])
+    };
+    let p = learn_all([&known, &half, &resident]);
+    assert_eq!(shape(&p, "/a"), [(0, 5, 0b11), (5, 10, 0b10), (10, 12, 0b01)], "the known was read ahead");
     assert_eq!(seen(Backend::Resident, false, 3).0, [(0, 3, 0b11), (3, 10, 0b10)]);
 }
 
@@ -305,6 +310,9 @@ fn a_profile_of_another_app_or_page_size_is_not_continued() {
 fn pages_beyond_the_end_of_a_file_are_not_kept() {
     let p = learn_all([&run(vec![file("/a", 1, &[touch(990, 2000, 0), touch(3000, 3001, 0)])])]);
     assert_eq!(shape(&p, "/a"), [(990, 1000, 1)]);
+    let mut huge = file("/a", 1, &[touch(0, u64::MAX, 0)]);
+    huge.identity.size = u64::MAX;
+    learn_all([&run(vec![huge])]).verify().unwrap();
 }
 
 /// A start of an office suite: 413 files, 770 ranges, 117 MiB, with noise at each boundary.

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::{DeviceNumber, FileIdentity, PageRange};
 
-pub(crate) use verify::path_flaw;
 pub use verify::{InvalidProfile, MAX_DEVICES, MAX_FILES, MAX_NEED, MAX_RANGES};
+pub(crate) use verify::{file_pages, max_pages, path_flaw};
 
 /// Which of the last runs used something: bit 0 is the latest run that could tell, set if it did. What cannot tell
 /// (lost events, pages that were cached already) shifts nothing; see [`crate::learn`].

@@ -135,8 +135,7 @@ fn verify_file(file: &FileProfile, page_size: u64) -> Result<(), InvalidProfile>
     if let Some(flaw) = path_flaw(&file.path) {
         return Err(InvalidProfile::Path { path: file.path.clone(), flaw });
     }
-    let pages = file.identity.size.div_ceil(page_size).min(max_pages(page_size));
-    verify_ranges(&file.ranges, pages, || file_name(&file.path))
+    verify_ranges(&file.ranges, file_pages(file.identity.size, page_size), || file_name(&file.path))
 }
 
 fn verify_ranges(ranges: &[RangeUse], pages: u64, name: impl Fn() -> String) -> Result<(), InvalidProfile> {
@@ -156,9 +155,14 @@ fn verify_ranges(ranges: &[RangeUse], pages: u64, name: impl Fn() -> String) -> 
     Err(InvalidProfile::Ranges { of: name(), flaw })
 }
 
-/// The kernel's offsets are signed 64-bit bytes.
-fn max_pages(page_size: u64) -> u64 {
-    i64::MAX.unsigned_abs() / page_size
+/// The pages of a file of `size` bytes.
+pub(crate) fn file_pages(size: u64, page_size: u64) -> u64 {
+    size.div_ceil(page_size.max(1)).min(max_pages(page_size))
+}
+
+/// The pages of the largest file or device: the kernel's offsets are signed 64-bit bytes.
+pub(crate) fn max_pages(page_size: u64) -> u64 {
+    i64::MAX.unsigned_abs() / page_size.max(1)
 }
 
 fn device_key(device: &DeviceProfile) -> (u64, DeviceNumber) {

@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
@@ -100,6 +101,8 @@ fn refuse_newer(mut file: File, path: &Path) -> Result<(), StoreError> {
 fn prepare(mut conn: Connection, path: &Path) -> Result<Connection, StoreError> {
     let sql = |e| StoreError::sql(path, e);
     conn.busy_timeout(PATIENCE).map_err(sql)?;
+    // What turns out damaged or newer is closed as it was found; only what is sound is tidied up on closing.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
     let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sql)?;
     if verdict != "ok" {
         return Err(StoreError::Damaged { path: path.into(), reason: verdict });
@@ -115,6 +118,7 @@ fn prepare(mut conn: Connection, path: &Path) -> Result<Connection, StoreError> 
     for statement in super::STATEMENTS {
         conn.prepare(statement).map_err(|e| StoreError::of_schema(path, e))?;
     }
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sql)?;
     Ok(conn)
 }
 

@@ -236,11 +236,18 @@ fn migrations_go_on_from_any_version_and_stop_whole() {
 fn a_newer_database_is_refused_and_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     open_well(dir.path()).save_profile(1, &profile("a", 1)).unwrap();
-    raw(dir.path()).pragma_update(None, "user_version", 7).unwrap();
-    let bytes = fs::read(dir.path().join(open::FILE)).unwrap();
-    let before = names(dir.path());
-    let error = Store::open(dir.path()).unwrap_err();
+    let newer = raw(dir.path());
+    newer.execute_batch("PRAGMA user_version = 7; PRAGMA wal_checkpoint; CREATE TABLE more (x);").unwrap();
+    // As a killed process leaves it: with a log that is not yet part of the database.
+    let left = tempfile::tempdir().unwrap();
+    let log = format!("{}-wal", open::FILE);
+    for name in [open::FILE, &log] {
+        fs::copy(dir.path().join(name), left.path().join(name)).unwrap();
+    }
+    let state = || [open::FILE, &log].map(|name| fs::read(left.path().join(name)).unwrap());
+    let before = state();
+    let error = Store::open(left.path()).unwrap_err();
     assert!(matches!(error, StoreError::Newer { found: 7, known: 1, .. }), "{error}");
-    assert_eq!(fs::read(dir.path().join(open::FILE)).unwrap(), bytes);
-    assert_eq!(names(dir.path()), before);
+    assert!(before == state());
+    assert_eq!(names(left.path()), [open::FILE, &log, "history.lock"]);
 }

@@ -23,12 +23,20 @@ fn what_is_no_database_is_set_aside_with_its_companions() {
         let opened = Store::open(dir.path()).unwrap();
         let aside = opened.set_aside.unwrap();
         assert_eq!(fs::read(&aside).unwrap(), *bytes);
+        let mut companion = aside.into_os_string();
+        companion.push("-wal");
+        // SQLite itself removes the log of a database that has not a single page.
+        if bytes.len() >= 512 {
+            assert_eq!(fs::read(companion).unwrap(), b"stale");
+        }
         let mut store = opened.store;
         store.save_profile(1, &profile("a", 1)).unwrap();
         drop(store);
         assert_eq!(open_well(dir.path()).apps(1).unwrap().len(), 1);
-        let kept =
-            names(dir.path()).iter().filter(|n| n.contains(".damaged-") && !n.ends_with("-wal")).count();
+        let kept = names(dir.path())
+            .iter()
+            .filter(|n| n.contains(".damaged-") && n.ends_with(|c: char| c.is_ascii_digit() || c == 'Z'))
+            .count();
         assert_eq!(kept, round + 1, "{:?}", names(dir.path()));
     }
 }
