@@ -55,8 +55,11 @@ pub const NEAR: Nanos = Nanos(100_000_000);
 
 /// Learns from one more run. A profile of another app or page size is not continued.
 ///
-/// The result keeps every invariant of [`Profile::verify`], whatever the recording holds; what would not fit its limits
-/// is left out, the least used first.
+/// With a valid app and page size the result keeps every invariant of [`Profile::verify`], whatever the recording
+/// holds; what would not fit its limits is left out, the least used first.
+///
+/// Whether the run was one to learn from (it was not stopped half-way, nor handed to a running instance) is for the
+/// caller to know.
 #[must_use]
 pub fn learn(previous: Option<Profile>, app: &AppId, recording: &Recording) -> Profile {
     let previous = previous.filter(|p| p.app == *app && p.page_size == recording.page_size);
