@@ -1,5 +1,12 @@
 //! A profile: what the starts of an app need. Pure data, and the product of `learn`.
 
+pub mod atomic;
+pub mod exchange;
+pub mod path_text;
+#[cfg(test)]
+pub(crate) mod testing;
+mod verify;
+
 use std::path::PathBuf;
 
 use headstart_shared::run::AppId;
@@ -8,17 +15,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::{DeviceNumber, FileIdentity, PageRange};
 
-/// Which of the last 32 runs used something: bit 0 is the latest run, set if it did.
+pub use verify::{InvalidProfile, MAX_DEVICES, MAX_FILES, MAX_NEED, MAX_RANGES};
+pub(crate) use verify::{file_pages, max_pages, path_flaw};
+
+/// Which of the last runs used something: bit 0 is the latest run that could tell, set if it did. What cannot tell
+/// (lost events, pages that were cached already) shifts nothing; see [`crate::learn`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct History(pub u32);
+
+impl History {
+    /// How many of the last `runs` runs used it.
+    #[must_use]
+    pub fn among_last(self, runs: u32) -> u32 {
+        (self.0 & last(runs)).count_ones()
+    }
+
+    /// How many remembered runs used it.
+    #[must_use]
+    pub fn runs(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// How many runs back the earliest remembered use is; 1 is the latest run, 0 is no use at all.
+    #[must_use]
+    pub fn reach(self) -> u32 {
+        u32::BITS - self.0.leading_zeros()
+    }
+}
+
+impl std::ops::BitOr for History {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A mask of the last `runs` runs.
+pub(crate) fn last(runs: u32) -> u32 {
+    1_u32.checked_shl(runs).map_or(u32::MAX, |bit| bit - 1)
+}
 
 /// Pages of one file or device that runs need together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeUse {
     /// The pages.
     pub pages: PageRange,
-    /// When a run needs the first of them, since its start: the earliest of the runs in the history.
+    /// When a run needs the first of them, since its start: the earliest in recent runs.
     pub first_need: Nanos,
     /// The runs that used them.
     pub history: History,
@@ -28,9 +71,13 @@ pub struct RangeUse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProfile {
     /// Where it is. Absolute, no links, not necessarily UTF-8.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// Which file it was when it was last seen: another one there has lost its ranges.
     pub identity: FileIdentity,
+    /// The runs that used what was at this path before it became this file. An upgrade takes a file's ranges, but not
+    /// the knowledge that starts need the file.
+    pub earlier: History,
     /// The ranges needed: sorted by page, disjoint.
     pub ranges: Vec<RangeUse>,
 }
@@ -57,7 +104,7 @@ pub struct Profile {
     pub runs: u32,
     /// The files, sorted by path.
     pub files: Vec<FileProfile>,
-    /// The block devices.
+    /// The block devices, sorted by file system, then by number.
     pub devices: Vec<DeviceProfile>,
 }
 
