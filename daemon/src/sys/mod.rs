@@ -1,1 +1,6 @@
 //! Kernel interfaces that need `unsafe`, one file each, with its SAFETY notes and its own tests.
+
+pub mod residency;
+
+#[cfg(test)]
+pub(crate) mod loop_images;
