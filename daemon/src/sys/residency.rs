@@ -53,7 +53,8 @@ struct RawCount {
 /// How many of the pages `range` of a file are cached, without reading or mapping them where the kernel can do that.
 ///
 /// # Errors
-/// What the kernel says: `EBADF`, `EOPNOTSUPP` on hugetlbfs, and from the fallback what `mmap(2)` says.
+/// What the kernel says: `EBADF`, `EOPNOTSUPP` on hugetlbfs, `EPERM` for a file that is another's (`mincore` is then
+/// not tried, since it would not refuse but lie), and from the fallback what `mmap(2)` says.
 pub fn cached_pages(fd: impl AsFd, range: PageRange) -> io::Result<CacheCount> {
     static MISSING: AtomicBool = AtomicBool::new(false);
     if range.is_empty() {
@@ -61,10 +62,7 @@ pub fn cached_pages(fd: impl AsFd, range: PageRange) -> io::Result<CacheCount> {
     }
     if !MISSING.load(Ordering::Relaxed) {
         match cachestat(fd.as_fd(), range) {
-            // Not in this kernel, or forbidden by a sandbox's filter of system calls.
-            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
-                MISSING.store(true, Ordering::Relaxed);
-            }
+            Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => MISSING.store(true, Ordering::Relaxed),
             result => return result,
         }
     }
