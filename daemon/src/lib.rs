@@ -16,5 +16,6 @@ pub mod opening;
 pub mod plan;
 pub mod profile;
 pub mod recording;
+pub mod replay;
 pub mod roots;
 pub mod sys;
