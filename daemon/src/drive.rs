@@ -16,6 +16,7 @@ use thiserror::Error;
 use crate::recording::DeviceNumber;
 use crate::sys::readahead::MAX_CHUNK;
 
+mod walk;
 
 /// What a drive is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -137,6 +138,12 @@ impl Drive {
         Bytes(kib.map_or(MAX_CHUNK, |kib| kib.saturating_mul(1024)).max(4096))
     }
 
+    /// The same drive taken for one of another class, to see what would be planned for that.
+    #[must_use]
+    pub fn as_if(self, class: Class) -> Self {
+        Self { class, ..self }
+    }
+
     /// Whether the I/O priority of a thread matters on this drive.
     #[must_use]
     pub fn priority_effect(&self) -> PriorityEffect {
@@ -224,3 +231,6 @@ impl Drives {
         spinning.unwrap_or(&self.list[0])
     }
 }
+
+#[cfg(test)]
+mod tests;
