@@ -19,7 +19,7 @@ use crate::recording::FileIdentity;
 use crate::sys::identity::FileUser;
 
 /// Why a file of a profile is not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Refusal {

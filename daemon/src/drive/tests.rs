@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::mounts::Mounts;
 use crate::roots::Roots;
-use crate::sys::loop_images::{LoopImage, private_mounts, skip};
+use crate::sys::loop_images::{LoopImage, own_mounts, private_mounts, skip};
 
 /// A sysfs as the kernel lays it out: folders of devices, and links to them.
 struct Sysfs {
@@ -262,12 +262,6 @@ fn classes_have_names_to_type() {
     }
     let error = "floppy".parse::<Class>().unwrap_err().to_string();
     assert!(error.contains("hdd, emmc, sata"), "{error}");
-}
-
-/// This thread's own mounts, its namespace being its own.
-fn own_mounts() -> Mounts {
-    Mounts::of(&Roots::default(), Some(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()))
-        .unwrap()
 }
 
 #[test]

@@ -214,6 +214,26 @@ fn a_missing_process_is_named() {
     assert!(error.to_string().contains("/proc/4294967295/mountinfo"), "{error}");
 }
 
+#[test]
+fn a_file_opened_in_another_namespace_is_found_in_ours() {
+    use crate::sys::loop_images::{LoopImage, own_mounts, private_mounts, run};
+    let Some(image) = LoopImage::new("ext4", 32) else { return };
+    std::fs::create_dir_all(image.join("app/files/lib")).unwrap();
+    let file = image.file("app/files/lib/library.so", 10);
+    let bound = image.path().with_file_name("bound");
+    std::fs::create_dir(&bound).unwrap();
+    let (files, seen) = (image.join("app/files"), bound.join("lib/library.so"));
+    let theirs = std::thread::spawn(move || {
+        let made =
+            private_mounts() && run("mount", &["--bind", files.to_str().unwrap(), bound.to_str().unwrap()]);
+        made.then(own_mounts)
+    });
+    let Some(theirs) = theirs.join().unwrap() else { return };
+    assert!(!seen.exists(), "bound in the other namespace only");
+    let mount = theirs.at(&seen).unwrap();
+    assert_eq!(own_mounts().host_path(mount, &seen), Some(file));
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..400)) {

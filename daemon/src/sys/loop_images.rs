@@ -8,6 +8,9 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::mounts::Mounts;
+use crate::roots::Roots;
+
 /// A mounted image.
 #[derive(Debug)]
 pub(crate) struct LoopImage {
@@ -32,6 +35,12 @@ pub(crate) fn private_mounts() -> bool {
         return false;
     }
     run("mount", &["--make-rprivate", "/"])
+}
+
+/// The mounts that the calling thread sees. `/proc/self` would speak of the process's first thread.
+pub(crate) fn own_mounts() -> Mounts {
+    let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+    Mounts::of(&Roots::default(), Some(thread)).unwrap()
 }
 
 /// Runs a command; `false`, said on standard error, if it is missing or fails.

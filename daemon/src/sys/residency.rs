@@ -4,6 +4,9 @@
 //! pages, but needs a mapping. Since Linux 5.2 (134fca9063ad) `mincore` answers "all resident" about files that the
 //! caller neither owns nor may write, so both are for root or the file's owner.
 //!
+//! On overlayfs `cachestat` finds nothing, because it looks at the overlay's own inode while the pages belong to that of
+//! the layer below; `mincore` sees through, its mapping being of the real file. [`cached_pages`] knows.
+//!
 //! Never use either on ZFS: its files are not cached in the page cache, and `mincore` there has corrupted reads.
 //! [`crate::mounts::Kind::is_readable`] is the check to make before.
 
@@ -63,10 +66,18 @@ pub fn cached_pages(fd: impl AsFd, range: PageRange) -> io::Result<CacheCount> {
     if !MISSING.load(Ordering::Relaxed) {
         match cachestat(fd.as_fd(), range) {
             Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => MISSING.store(true, Ordering::Relaxed),
+            // Nothing found is the only answer that an overlay gives, and seldom worth a second look elsewhere.
+            Ok(count) if count == CacheCount::default() && is_overlay(&fd) => {}
             result => return result,
         }
     }
     counted_by_mincore(fd.as_fd(), range)
+}
+
+fn is_overlay(fd: impl AsFd) -> bool {
+    /// `linux/magic.h`.
+    const OVERLAYFS_SUPER_MAGIC: rustix::fs::FsWord = 0x794c_7630;
+    rustix::fs::fstatfs(fd).is_ok_and(|stat| stat.f_type == OVERLAYFS_SUPER_MAGIC)
 }
 
 fn cachestat(fd: BorrowedFd<'_>, range: PageRange) -> io::Result<CacheCount> {
