@@ -24,6 +24,7 @@ use crate::recording::{DeviceNumber, FileIdentity, PageRange};
 use crate::sys::fiemap::Extent;
 
 mod budget;
+pub mod group;
 pub mod locate;
 mod order;
 mod ranges;

@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
@@ -260,11 +259,6 @@ impl Drop for Replay {
             }
         }
     }
-}
-
-/// The paths of a plan's files that were refused, for messages.
-fn path_of(plan: &Plan, file: u32) -> PathBuf {
-    plan.files.get(file as usize).map(|file| file.path.clone()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ const MOST_KEPT: u64 = 4096;
 /// Descriptors that are left to the rest of the process.
 const RESERVED: u64 = 32;
 
+/// What the kernel says when this process has too many open files.
+pub(super) const NO_DESCRIPTOR: Refusal = Refusal::Other(libc::EMFILE);
+
 /// How many descriptors a replay may hold.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
@@ -97,8 +100,10 @@ pub(super) enum Found {
     Open(Arc<OwnedFd>, bool),
     /// Refused for the first time.
     Refused(Refusal),
-    /// Refused before.
+    /// Nothing to do, or refused before.
     Known,
+    /// No descriptor is to be had at the moment.
+    NoRoom,
 }
 
 impl Files {
@@ -149,7 +154,7 @@ impl Files {
         let fd = match opener.open(&slot.path, &slot.identity) {
             Ok(fd) => Arc::new(fd),
             // Nothing is wrong with the file.
-            Err(Refusal::Other(libc::EMFILE | libc::ENFILE)) if !first => return Found::Known,
+            Err(NO_DESCRIPTOR) => return Found::NoRoom,
             Err(why) => {
                 *state = State::Refused(why);
                 return Found::Refused(why);

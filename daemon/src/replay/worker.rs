@@ -10,8 +10,8 @@ use headstart_shared::units::Pages;
 use rustix::io::{Errno, pread};
 
 use super::account::{Tally, Traffic, now, thread_cpu};
-use super::files::{Found, Room};
-use super::{Lane, Shared, Skipped, path_of};
+use super::files::{Files, Found, NO_DESCRIPTOR, Room};
+use super::{Lane, Shared, Skipped};
 use crate::opening::Opener;
 use crate::plan::{Step, Tuning};
 use crate::recording::PageRange;
@@ -111,12 +111,10 @@ impl<'a> Worker<'a> {
                     }
                 }
                 Step::Open { file } => {
-                    let found = lane.files.touch(file, opener);
-                    self.note(file, found);
+                    self.file(file, |files| files.touch(file, opener));
                 }
                 Step::Read { file, pages, .. } => {
-                    let found = lane.files.get(file, opener);
-                    if let Some(fd) = self.note(file, found) {
+                    if let Some(fd) = self.file(file, |files| files.get(file, opener)) {
                         self.read(fd, pages, Content::Data);
                     }
                     lane.files.done(file);
@@ -125,18 +123,27 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn note(&mut self, file: u32, found: Found) -> Option<Arc<OwnedFd>> {
-        match found {
+    /// Gets a file in one of its ways and counts what came of it. Without a descriptor to be had, what is in flight is
+    /// waited for, which gives some back.
+    fn file(&mut self, file: u32, mut get: impl FnMut(&Files) -> Found) -> Option<Arc<OwnedFd>> {
+        let lane = self.lane;
+        let mut found = get(&lane.files);
+        if matches!(found, Found::NoRoom) {
+            while self.land_oldest() {}
+            found = get(&lane.files);
+        }
+        let why = match found {
             Found::Open(fd, first) => {
                 self.tally.files_opened += u64::from(first);
-                Some(fd)
+                return Some(fd);
             }
-            Found::Refused(why) => {
-                self.tally.skipped.push(Skipped { path: path_of(&self.lane.plan, file), why });
-                None
-            }
-            Found::Known => None,
-        }
+            Found::Known => return None,
+            Found::Refused(why) => why,
+            Found::NoRoom => NO_DESCRIPTOR,
+        };
+        let path = lane.plan.files.get(file as usize).map(|file| file.path.clone()).unwrap_or_default();
+        self.tally.skipped.push(Skipped { path, why });
+        None
     }
 
     fn read(&mut self, fd: Arc<OwnedFd>, pages: PageRange, kind: Content) {
