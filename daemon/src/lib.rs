@@ -10,9 +10,14 @@
 //! Parsing, aggregation, ordering and statistics are pure; files, sockets and clocks are at the edges. `sys` is the
 //! only place with `unsafe`. Every kernel root is a parameter ([`roots::Roots`]), so a test can give a folder.
 
+pub mod drive;
 pub mod learn;
+pub mod mounts;
+pub mod opening;
+pub mod plan;
 pub mod profile;
 pub mod recording;
+pub mod replay;
 pub mod roots;
 pub mod store;
 pub mod sys;

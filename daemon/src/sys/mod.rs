@@ -1,1 +1,10 @@
 //! Kernel interfaces that need `unsafe`, one file each, with its SAFETY notes and its own tests.
+
+pub mod fiemap;
+pub mod identity;
+pub mod ioprio;
+pub mod readahead;
+pub mod residency;
+
+#[cfg(test)]
+pub(crate) mod loop_images;
