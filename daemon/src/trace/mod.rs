@@ -8,4 +8,7 @@
 
 pub mod event;
 pub mod format;
+pub mod pipes;
 pub mod ring;
+pub mod touched;
+pub mod tracefs;
