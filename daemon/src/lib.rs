@@ -14,3 +14,4 @@ pub mod profile;
 pub mod recording;
 pub mod roots;
 pub mod sys;
+pub mod watch;
