@@ -486,18 +486,25 @@ fn become_user(user: &Credentials) -> bool {
     }
 }
 
-/// Default dispositions and an empty mask: a program must not inherit what we or our shell ignored or blocked.
+/// Default dispositions and an empty mask: a program must not inherit what we or our shell ignored or blocked. By the
+/// raw call: the C library keeps two signals to itself and would leave these as they are.
 fn default_signals() {
-    // SAFETY: `SIG_DFL` is valid for every signal (those that refuse are left alone); the mask is plain memory.
+    // The kernel's `sigaction` differs between architectures; in all of them zeros are SIG_DFL, no flags, no mask.
+    let default = [0u64; 8];
+    // SAFETY: `default` is at least as long as the structure; SIGKILL and SIGSTOP refuse, which is as it should be.
     unsafe {
         for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
+            let none = ptr::null_mut::<u64>();
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, KERNEL_SIGSET_BYTES);
         }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
     }
 }
+
+/// The length of the kernel's signal set: one bit for each of 64 signals.
+const KERNEL_SIGSET_BYTES: usize = 8;
 
 fn errno() -> c_int {
     // SAFETY: the C library's errno of this thread.

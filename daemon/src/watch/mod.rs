@@ -16,3 +16,6 @@ pub mod milestone;
 pub mod processes;
 pub mod session;
 pub mod start;
+
+#[cfg(test)]
+mod testing;
