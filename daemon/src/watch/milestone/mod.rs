@@ -26,7 +26,7 @@ use headstart_shared::run::Milestone;
 use headstart_shared::units::Nanos;
 
 use self::judge::{Owner, Verdict, judge};
-pub use self::outcome::{Evidence, HandedTo, Outcome};
+pub use self::outcome::{Evidence, HandedTo, Outcome, Ownership};
 use self::protocol_log::ProtocolLog;
 use self::settled::{Quiet, Sample, Settled};
 use super::desktop::Entry;

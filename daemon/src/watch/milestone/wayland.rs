@@ -283,3 +283,7 @@ impl Dispatch<ZwlrForeignToplevelHandleV1, ()> for State {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "wayland_tests.rs"]
+mod tests;

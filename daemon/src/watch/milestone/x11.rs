@@ -434,3 +434,7 @@ impl Thread<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "x11_tests.rs"]
+mod tests;
