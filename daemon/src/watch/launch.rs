@@ -2,47 +2,33 @@
 //!
 //! A [`Run`] ends its processes when it is dropped, and its keeper does so when we die: nothing is left behind.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::fs::OpenOptions;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use headstart_shared::units::Nanos;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 
+pub use super::output::{LineObserver, Output};
+use super::output::{Stream, Tail};
 use super::processes::{self, Account, Process};
 use super::session::{Environment, Session};
 use super::start::{Monotonic, StartEvent};
+use super::watched::Watched;
 use crate::roots::Roots;
 use crate::sys::spawn::{self, Credentials, Report, Spec};
 
-/// How much of the last output is kept.
-const TAIL_BYTES: usize = 16 * 1024;
 /// How long killed processes may take to be gone. Longer is a process that hangs in the kernel, on a dead network
 /// mount for instance.
 const KILL_WAIT: Duration = Duration::from_secs(5);
-
-/// Where a program's output goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Output {
-    /// Nowhere.
-    Null,
-    /// Where ours goes.
-    Inherit,
-    /// Its end is kept: [`Run::last_words`].
-    #[default]
-    Capture,
-}
-
-/// Sees each line of captured error output, and when it was read. Says whether to keep it out of the last words.
-pub type LineObserver = Arc<dyn Fn(&[u8], Monotonic) -> bool + Send + Sync>;
 
 /// What to start, and how.
 #[derive(Clone)]
@@ -160,34 +146,6 @@ impl Progress {
     }
 }
 
-/// Captured output.
-#[derive(Debug, Default)]
-struct Tail {
-    bytes: VecDeque<u8>,
-    open_streams: u32,
-}
-
-/// A value that threads wait on.
-#[derive(Default)]
-struct Watched<T> {
-    value: Mutex<T>,
-    changed: Condvar,
-}
-
-impl<T> Watched<T> {
-    fn lock(&self) -> MutexGuard<'_, T> {
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until `done`, at most for `timeout`; whether it is.
-    fn wait(&self, timeout: Duration, done: impl Fn(&T) -> bool) -> bool {
-        let guard = self.lock();
-        let waited = self.changed.wait_timeout_while(guard, timeout, |value| !done(value));
-        let (guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        done(&guard)
-    }
-}
-
 /// A program that was started, and everything it starts.
 pub struct Run {
     roots: Roots,
@@ -269,82 +227,6 @@ fn spawn_with_streams(command: &Command, gate: &Gate<'_>, roots: &Roots) -> Resu
         progress,
         tail,
     })
-}
-
-/// One of the program's output streams.
-enum Stream {
-    Null,
-    Inherit,
-    Capture(File, File),
-}
-
-impl Stream {
-    fn new(output: Output) -> io::Result<Self> {
-        Ok(match output {
-            Output::Null => Self::Null,
-            Output::Inherit => Self::Inherit,
-            Output::Capture => {
-                let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-                Self::Capture(ours.into(), theirs.into())
-            }
-        })
-    }
-
-    fn child_end<'a>(&'a self, null: BorrowedFd<'a>, inherited: BorrowedFd<'a>) -> BorrowedFd<'a> {
-        match self {
-            Self::Null => null,
-            Self::Inherit => inherited,
-            Self::Capture(_, theirs) => theirs.as_fd(),
-        }
-    }
-
-    /// Reads it until no process holds it any more, however little of it is kept: a full pipe would hold up the program.
-    fn follow(self, tail: &Arc<Watched<Tail>>, lines: Option<LineObserver>) {
-        let Self::Capture(ours, theirs) = self else { return };
-        drop(theirs);
-        tail.lock().open_streams += 1;
-        let tail = Arc::clone(tail);
-        thread::spawn(move || {
-            read_output(ours, &tail, lines.as_ref());
-            tail.lock().open_streams -= 1;
-            tail.changed.notify_all();
-        });
-    }
-}
-
-fn read_output(mut stream: File, tail: &Watched<Tail>, observer: Option<&LineObserver>) {
-    let mut buffer = [0; 8192];
-    let mut line = Vec::new();
-    loop {
-        let read = match stream.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => break,
-        };
-        let at = Monotonic::now();
-        for piece in buffer[..read].split_inclusive(|&b| b == b'\n') {
-            line.extend_from_slice(piece);
-            // A line without end is cut: nobody reads one that long.
-            if piece.ends_with(b"\n") || line.len() > TAIL_BYTES {
-                take_line(&mut line, at, tail, observer);
-            }
-        }
-    }
-    if !line.is_empty() {
-        take_line(&mut line, Monotonic::now(), tail, observer);
-    }
-}
-
-fn take_line(line: &mut Vec<u8>, at: Monotonic, tail: &Watched<Tail>, observer: Option<&LineObserver>) {
-    let taken = observer.is_some_and(|observer| observer(line.trim_ascii_end(), at));
-    if !taken {
-        let mut tail = tail.lock();
-        tail.bytes.extend(line.iter());
-        let excess = tail.bytes.len().saturating_sub(TAIL_BYTES);
-        tail.bytes.drain(..excess);
-    }
-    line.clear();
 }
 
 fn follow_reports(reports: OwnedFd, program: Pid, progress: &Arc<Watched<Progress>>) {

@@ -1,8 +1,9 @@
 use std::fs;
-use std::io::Seek;
+use std::io::{Read as _, Seek};
 use std::path::Path;
 
 use super::*;
+use crate::watch::output::TAIL_BYTES;
 use crate::watch::testing::{gate, is_root, session, shell, skip, start, until};
 
 fn until_empty(run: &Run) {
@@ -120,7 +121,7 @@ fn the_environment_is_exactly_the_given_one_and_nothing_leaks() {
     until_empty(&run);
     assert_eq!(run.last_words(), "A=1\nB=x=y");
 
-    let run = start(&shell("ls /proc/$$/fd; grep -E 'SigBlk|SigIgn' /proc/$$/status"));
+    let run = start(&shell("ls /proc/$$/fd; grep -E 'SigBlk|SigIgn' /proc/self/status"));
     until_empty(&run);
     let words = run.last_words();
     assert!(words.starts_with("0\n1\n2\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000"), "{words}");

@@ -13,9 +13,11 @@ pub mod command;
 pub mod desktop;
 pub mod launch;
 pub mod milestone;
+mod output;
 pub mod processes;
 pub mod session;
 pub mod start;
+mod watched;
 
 #[cfg(test)]
 mod testing;

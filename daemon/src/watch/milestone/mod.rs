@@ -14,7 +14,6 @@ mod x11;
 mod xauth;
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -272,6 +271,10 @@ impl Watcher {
             (Goal::Window, Signal::Toplevel(at, app_id)) if self.hints.matches(&app_id) => {
                 return Some(wait.reached(at, Evidence::Toplevel { app_id }));
             }
+            // The list does not say whose a window is: what did not match may explain why none counted.
+            (Goal::Window, Signal::Toplevel(_, app_id)) => {
+                wait.note(format!("a window of the application ID {app_id:?} appeared and was passed over"));
+            }
             (Goal::Window, Signal::Surface(at)) => {
                 return Some(wait.reached(at, Evidence::ProtocolLog));
             }
@@ -430,6 +433,8 @@ impl Wait {
 /// Whether a session has a display at all, so that [`Goal::Window`] makes sense.
 #[must_use]
 pub fn has_display(session: &Session) -> bool {
-    let set = |name: &str| session.var(name).is_some_and(|value| value != OsStr::new(""));
-    set("DISPLAY") || set("WAYLAND_DISPLAY")
+    ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().any(|name| session.var(name).is_some())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Real clients on real compositors without a screen: Weston lists no windows, sway does.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,8 +12,9 @@ use crate::watch::launch::{Command, Run};
 use crate::watch::milestone::{Evidence, Goal, Outcome, Watcher};
 use crate::watch::testing::{Helper, has, session, start, until};
 
-const CLIENT: &str = "weston-simple-shm";
-const APP_ID: &str = "org.freedesktop.weston.simple-shm";
+const CLIENT: &str = "weston-flower";
+const NOBODY: u32 = 65534;
+const APP_ID: &str = "org.freedesktop.weston.flower";
 
 struct Compositor {
     _process: Helper,
@@ -29,11 +31,17 @@ fn compositor(program: &str, args: &[&str], env: &[(&str, &str)]) -> Option<Comp
     let mut command = std::process::Command::new(program);
     command.args(args).env("XDG_RUNTIME_DIR", runtime.path()).envs(env.iter().copied());
     command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    if program == "sway" && rustix::process::geteuid().is_root() {
+        // It refuses to run as root.
+        std::os::unix::fs::chown(runtime.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
     let process = Helper::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
     let mut display = OsString::new();
     until("the compositor's socket", || {
         let names = std::fs::read_dir(runtime.path()).unwrap().map(|entry| entry.unwrap().file_name());
-        let sockets = names.filter(|n| n.to_str().unwrap().starts_with("wayland-") && !n.to_str().unwrap().ends_with(".lock"));
+        let sockets = names
+            .filter(|n| n.to_str().unwrap().starts_with("wayland-") && Path::new(n).extension().is_none());
         display = sockets.last().unwrap_or_default();
         !display.is_empty() && UnixStream::connect(runtime.path().join(&display)).is_ok()
     });
@@ -49,7 +57,8 @@ fn weston() -> Option<Compositor> {
 }
 
 fn sway() -> Option<Compositor> {
-    let headless = [("WLR_BACKENDS", "headless"), ("WLR_RENDERER", "pixman"), ("WLR_LIBINPUT_NO_DEVICES", "1")];
+    let headless =
+        [("WLR_BACKENDS", "headless"), ("WLR_RENDERER", "pixman"), ("WLR_LIBINPUT_NO_DEVICES", "1")];
     compositor("sway", &["-c", "/dev/null"], &headless)
 }
 
@@ -133,4 +142,16 @@ fn a_compositor_that_is_not_there_is_named() {
     session.env.remove(std::ffi::OsStr::new("WAYLAND_DISPLAY"));
     let error = Watcher::prepare(Goal::Window, &session, Hints::default(), &Roots::default()).unwrap_err();
     assert!(error.to_string().contains("no display"), "{error}");
+}
+
+#[test]
+fn a_window_of_another_application_is_passed_over_and_told() {
+    let Some(sway) = sway() else { return };
+    let mut watcher = sway.watcher(true);
+    watcher.hints.names = vec!["org.example.other".into()];
+    let command = Command::new(&sway.session, format!("/usr/bin/{CLIENT}").into(), vec![CLIENT.into()]);
+    let mut run = start(&command);
+    let outcome = watcher.wait(&mut run, Duration::from_secs(2), &AtomicBool::new(false));
+    assert!(matches!(outcome, Outcome::TooLate { running: true, .. }), "{outcome:?}");
+    assert!(outcome.to_string().contains(APP_ID), "{outcome}");
 }

@@ -7,10 +7,10 @@ use x11rb::protocol::xproto::{CreateWindowAux, PropMode};
 use x11rb::wrapper::ConnectionExt as _;
 
 use super::*;
-use crate::watch::milestone::{Evidence, Goal, Outcome, Ownership, Watcher};
-use crate::watch::launch::{Command, Run};
-use crate::watch::testing::{Helper, has, is_root, session, start, until};
 use crate::roots::Roots;
+use crate::watch::launch::{Command, Run};
+use crate::watch::milestone::{Evidence, Goal, Outcome, Ownership, Watcher};
+use crate::watch::testing::{Helper, has, is_root, session, start, until};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -77,15 +77,49 @@ impl Windows {
         let screen = &c.setup().roots[0];
         self.last = c.generate_id().unwrap();
         let aux = CreateWindowAux::new().override_redirect(u32::from(override_redirect));
-        c.create_window(0, self.last, screen.root, 0, 0, width, height, 0, WindowClass::INPUT_OUTPUT, 0, &aux).unwrap();
+        c.create_window(
+            0,
+            self.last,
+            screen.root,
+            0,
+            0,
+            width,
+            height,
+            0,
+            WindowClass::INPUT_OUTPUT,
+            0,
+            &aux,
+        )
+        .unwrap();
         let class = format!("instance\0{CLASS}\0");
-        c.change_property8(PropMode::REPLACE, self.last, AtomEnum::WM_CLASS, AtomEnum::STRING, class.as_bytes()).unwrap();
-        c.change_property8(PropMode::REPLACE, self.last, AtomEnum::WM_NAME, AtomEnum::STRING, b"the title").unwrap();
+        c.change_property8(
+            PropMode::REPLACE,
+            self.last,
+            AtomEnum::WM_CLASS,
+            AtomEnum::STRING,
+            class.as_bytes(),
+        )
+        .unwrap();
+        c.change_property8(PropMode::REPLACE, self.last, AtomEnum::WM_NAME, AtomEnum::STRING, b"the title")
+            .unwrap();
         let protocols = [self.atoms.WM_DELETE_WINDOW];
-        c.change_property32(PropMode::REPLACE, self.last, self.atoms.WM_PROTOCOLS, AtomEnum::ATOM, &protocols).unwrap();
+        c.change_property32(
+            PropMode::REPLACE,
+            self.last,
+            self.atoms.WM_PROTOCOLS,
+            AtomEnum::ATOM,
+            &protocols,
+        )
+        .unwrap();
         if let Some(kind) = kind {
-            c.change_property32(PropMode::REPLACE, self.last, self.atoms._NET_WM_WINDOW_TYPE, AtomEnum::ATOM, &[kind])
-                .unwrap();
+            c.change_property32(
+                PropMode::REPLACE,
+                self.last,
+                self.atoms._NET_WM_WINDOW_TYPE,
+                AtomEnum::ATOM,
+                &[kind],
+            )
+            .unwrap();
         }
         c.map_window(self.last).unwrap();
         c.flush().unwrap();
@@ -146,7 +180,9 @@ impl Display {
 
 fn reached(outcome: &Outcome) -> (headstart_shared::units::Nanos, Ownership) {
     match outcome {
-        Outcome::Reached { at, by: Evidence::Window { by, title, .. }, .. } if title == "the title" => (*at, *by),
+        Outcome::Reached { at, by: Evidence::Window { by, title, .. }, .. } if title == "the title" => {
+            (*at, *by)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -204,11 +240,14 @@ fn a_window_manager_that_frames_windows_makes_no_difference() {
     openbox.env("DISPLAY", display.session.var("DISPLAY").unwrap()).stderr(Stdio::null());
     let _openbox = Helper::spawn(&mut openbox);
     // It says that it is there by a property of the root.
-    let server = Server::connect(display.session.var("DISPLAY").unwrap().to_str().unwrap(), &display.session).unwrap();
-    let atom = server.connection.intern_atom(false, b"_NET_SUPPORTING_WM_CHECK").unwrap().reply().unwrap().atom;
+    let server =
+        Server::connect(display.session.var("DISPLAY").unwrap().to_str().unwrap(), &display.session).unwrap();
+    let atom =
+        server.connection.intern_atom(false, b"_NET_SUPPORTING_WM_CHECK").unwrap().reply().unwrap().atom;
     let root = server.connection.setup().roots[0].root;
     until("the window manager", || {
-        let check = server.connection.get_property(false, root, atom, AtomEnum::ANY, 0, 1).unwrap().reply().unwrap();
+        let check =
+            server.connection.get_property(false, root, atom, AtomEnum::ANY, 0, 1).unwrap().reply().unwrap();
         check.value_len > 0
     });
     let (outcome, run, watcher) = display.run("splash sleep:200 window wait");
@@ -263,7 +302,7 @@ fn a_start_is_stopped_when_asked() {
             thread::sleep(Duration::from_millis(100));
             cancel.store(true, Ordering::Relaxed);
         });
-        assert_eq!(watcher.wait(&mut run, Duration::from_secs(60), &cancel), Outcome::Cancelled);
+        assert_eq!(watcher.wait(&mut run, Duration::from_mins(1), &cancel), Outcome::Cancelled);
     });
 }
 
@@ -316,7 +355,8 @@ fn a_client_of_another_user_on_a_server_with_a_cookie_is_watched() {
 
     display.session.env.insert("XAUTHORITY".into(), file.clone().into());
     display.session.elevated = true;
-    display.session.credentials = crate::sys::spawn::Credentials { uid: 65534, gid: 65534, groups: Vec::new() };
+    display.session.credentials =
+        crate::sys::spawn::Credentials { uid: 65534, gid: 65534, groups: Vec::new() };
     std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
     std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
     let mut watcher = Watcher::prepare(Goal::Window, &display.session, hints(), &Roots::default()).unwrap();
