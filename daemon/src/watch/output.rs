@@ -19,7 +19,7 @@ pub enum Output {
     Null,
     /// Where ours goes.
     Inherit,
-    /// Its end is kept: [`Run::last_words`].
+    /// Its end is kept: [`Run::last_words`](super::launch::Run::last_words).
     #[default]
     Capture,
 }
