@@ -22,3 +22,4 @@ pub mod roots;
 pub mod store;
 pub mod sys;
 pub mod trace;
+pub mod watch;

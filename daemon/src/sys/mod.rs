@@ -8,3 +8,4 @@ pub mod residency;
 
 #[cfg(test)]
 pub(crate) mod loop_images;
+pub mod spawn;
