@@ -14,6 +14,7 @@ pub mod drive;
 pub mod learn;
 pub mod mounts;
 pub mod opening;
+pub mod path_text;
 pub mod plan;
 pub mod profile;
 pub mod recording;

@@ -20,6 +20,7 @@ use headstart_shared::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::drive::{Class, Drive};
+use crate::path_text;
 use crate::recording::{DeviceNumber, FileIdentity, PageRange};
 use crate::sys::fiemap::Extent;
 
@@ -99,6 +100,7 @@ impl From<&Drive> for Target {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFile {
     /// Where it is.
+    #[serde(with = "crate::path_text")]
     pub path: PathBuf,
     /// Which file it has to be.
     pub identity: FileIdentity,
@@ -227,7 +229,7 @@ impl fmt::Display for Plan {
 
 impl Plan {
     fn fmt_step(&self, step: &Step, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = |file: u32| self.files.get(file as usize).map(|file| file.path.display());
+        let path = |file: u32| self.files.get(file as usize).map(|file| path_text::to_text(&file.path));
         match step {
             Step::Metadata { device, pages } => {
                 let device =

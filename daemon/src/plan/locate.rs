@@ -53,3 +53,50 @@ fn partition_start(roots: &Roots, device: DeviceNumber) -> u64 {
     let sectors = std::fs::read_to_string(start).ok().and_then(|text| text.trim().parse::<u64>().ok());
     sectors.unwrap_or(0).saturating_mul(512)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use headstart_shared::units::Nanos;
+
+    use super::*;
+    use crate::opening::identity_of;
+    use crate::plan::{Need, WantedDevice, WantedFile};
+    use crate::recording::PageRange;
+    use crate::sys::loop_images::{LoopImage, own_mounts};
+
+    fn wanted(path: PathBuf) -> WantedFile {
+        let identity = identity_of(File::open(&path).unwrap()).unwrap();
+        let ranges = vec![Need { pages: PageRange { start: 0, end: 2 }, at: Nanos(0) }];
+        WantedFile { path, identity, ranges, first_need: Nanos(0), extents: Vec::new() }
+    }
+
+    #[test]
+    fn places_are_counted_from_the_beginning_of_the_drive() {
+        let Some(image) = LoopImage::new("ext4", 32) else { return };
+        let mounts = own_mounts();
+        let device = mounts.at(&image.path()).unwrap().device;
+        let file = wanted(image.file("file", 8192));
+        let changed = wanted(image.file("changed", 8192));
+        std::fs::write(&changed.path, "another content").unwrap();
+        let devices = vec![WantedDevice { device, filesystem: 0, base: 0, ranges: Vec::new() }];
+        let mut whole = Wanted { files: vec![file, changed.clone()], devices };
+        let mut partition = whole.clone();
+        let refused = [(changed.path, Refusal::Changed)];
+        assert_eq!(locate(&mut whole, &Roots::default(), &mounts), refused);
+
+        // The same file system, were it on a partition that begins at sector 2048.
+        let sys = tempfile::tempdir().unwrap();
+        let folder = sys.path().join("dev/block").join(device.to_string());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("start"), "2048\n").unwrap();
+        let roots = Roots { sys: sys.path().into(), ..Roots::default() };
+        assert_eq!(locate(&mut partition, &roots, &mounts), refused);
+
+        let place = |wanted: &Wanted| wanted.files[0].extents[0].physical.unwrap();
+        assert_eq!(place(&partition), place(&whole) + (1 << 20));
+        assert_eq!((whole.devices[0].base, partition.devices[0].base), (0, 1 << 20));
+        assert_eq!(whole.files[1].extents, []);
+    }
+}

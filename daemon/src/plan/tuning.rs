@@ -72,13 +72,14 @@ impl Tuning {
     /// the plan. NCQ chooses among 32.
     ///
     /// Flash: as many threads as can wait for inodes at the same time without taking the processor from the program,
-    /// and as many requests as keep the channels busy.
+    /// and as many requests as keep the channels busy. On modelled eMMC and SATA drives requests of 256 KiB took a tenth
+    /// less time than of 128 KiB; 512 KiB gained little more, and hold up a read of the program for longer.
     #[must_use]
     pub fn for_class(class: Class) -> Self {
         let flash = Self {
             workers: 4,
             window: 8,
-            chunk: Bytes(128 << 10),
+            chunk: Bytes(256 << 10),
             bridge: Bytes(32 << 10),
             metadata_bridge: Bytes(32 << 10),
             order: Order::Need { together: Nanos(20_000_000) },

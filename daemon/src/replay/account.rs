@@ -37,6 +37,7 @@ impl Traffic {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
     /// The file.
+    #[serde(with = "crate::path_text")]
     pub path: PathBuf,
     /// Why.
     pub why: Refusal,

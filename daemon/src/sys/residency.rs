@@ -7,6 +7,9 @@
 //! On overlayfs `cachestat` finds nothing, because it looks at the overlay's own inode while the pages belong to that of
 //! the layer below; `mincore` sees through, its mapping being of the real file. [`cached_pages`] knows.
 //!
+//! On a block device `mincore` misses most of a file system's structures: what ext4 reads through buffer heads never
+//! marks its page as complete, which is what `mincore` looks at. [`cached_ranges`] counts it.
+//!
 //! Never use either on ZFS: its files are not cached in the page cache, and `mincore` there has corrupted reads.
 //! [`crate::mounts::Kind::is_readable`] is the check to make before.
 
@@ -130,7 +133,35 @@ pub fn resident_ranges(fd: impl AsFd, size: u64, page_size: u64) -> io::Result<V
     Ok(ranges)
 }
 
-/// The same for an open regular file of whatever size it has now.
+/// The pages of `range` that `cachestat` counts as cached: sorted, disjoint, as long as they can be. Halves the range
+/// until each part is all or nothing, which suits a large device with few pages cached.
+///
+/// # Errors
+/// As [`cached_pages`].
+pub fn cached_ranges(fd: impl AsFd, range: PageRange) -> io::Result<Vec<PageRange>> {
+    let mut found: Vec<PageRange> = Vec::new();
+    let mut parts = vec![range];
+    while let Some(part) = parts.pop() {
+        let cached = cached_pages(&fd, part)?.cached;
+        if cached == 0 {
+            continue;
+        }
+        // A single page is never split, whatever a large folio counts as.
+        if cached < part.len() && part.len() > 1 {
+            let middle = part.start + part.len() / 2;
+            parts.push(PageRange { start: middle, end: part.end });
+            parts.push(PageRange { start: part.start, end: middle });
+            continue;
+        }
+        match found.last_mut() {
+            Some(last) if last.end == part.start => last.end = part.end,
+            _ => found.push(part),
+        }
+    }
+    Ok(found)
+}
+
+/// [`resident_ranges`] of an open regular file of whatever size it has now.
 ///
 /// # Errors
 /// As [`resident_ranges`], and what `fstat(2)` says.

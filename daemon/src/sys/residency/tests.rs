@@ -32,6 +32,8 @@ fn the_kernel_tells_which_pages_are_cached() {
         cache_only(&file, &wanted);
         assert_eq!(resident_in(&file).unwrap(), wanted, "{fs_type}");
         assert_eq!(cached_pages(&file, pages(0, 200)).unwrap().cached, 4, "{fs_type}");
+        assert_eq!(cached_ranges(&file, pages(0, 200)).unwrap(), wanted, "{fs_type}");
+        assert_eq!(cached_ranges(&file, pages(4, 41)).unwrap(), [pages(4, 5), pages(40, 41)], "{fs_type}");
         assert_eq!(cached_pages(&file, pages(4, 50)).unwrap().cached, 2, "{fs_type}");
         assert_eq!(cached_pages(&file, pages(7, 7)).unwrap(), CacheCount::default());
         assert_eq!(counted_by_mincore(file.as_fd(), pages(0, 101)).unwrap().cached, 4, "{fs_type}");
@@ -72,4 +74,22 @@ fn what_cannot_be_mapped_is_an_error() {
     assert!(resident_ranges(&folder, 4096, page_size()).is_err());
     assert!(resident_ranges(&folder, 4096, 2 * page_size()).is_err());
     assert_eq!(resident_ranges(&folder, 0, page_size()).unwrap(), []);
+}
+
+#[test]
+fn structures_of_a_file_system_are_seen_on_its_device() {
+    let Some(image) = LoopImage::new("ext4", 64) else { return };
+    let mounts = crate::sys::loop_images::own_mounts();
+    let source = mounts.at(&image.path()).unwrap().source.clone();
+    let device = File::open(source).unwrap();
+    let cached = || {
+        let ranges = cached_ranges(&device, pages(0, (64 << 20) / page_size())).unwrap();
+        ranges.into_iter().map(PageRange::len).sum::<u64>()
+    };
+    let before = cached();
+    for n in 0..40 {
+        std::fs::create_dir(image.join(format!("folder {n}"))).unwrap();
+    }
+    // Each folder has a block, of which a page holds four on a small file system.
+    assert!(cached() >= before + 10, "{before}, then {}", cached());
 }
