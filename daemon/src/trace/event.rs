@@ -126,7 +126,7 @@ impl Decoder {
     }
 }
 
-/// Inside the kernel a `dev_t` is 12 bits of major and 20 of minor (include/linux/kdev_t.h), unlike in user space.
+/// Inside the kernel a `dev_t` is 12 bits of major and 20 of minor (`include/linux/kdev_t.h`), unlike in user space.
 #[must_use]
 pub fn kernel_device(dev: u64) -> Option<DeviceNumber> {
     let dev = u32::try_from(dev).ok()?;

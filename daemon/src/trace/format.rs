@@ -3,8 +3,9 @@
 //! Offsets and sizes differ between kernels and configurations (Documentation/trace/events.rst, section 4), so every
 //! field is found by its name, never by a fixed offset.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// Why a description cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -129,8 +130,23 @@ impl PageLayout {
     }
 }
 
+/// Reads a whole description. Some of these files, `header_page` among them, answer only the first read, so that has to
+/// ask for more than any of them holds.
 fn read(path: &Path) -> Result<String, FormatError> {
-    fs::read_to_string(path).map_err(|source| FormatError::Read { path: path.into(), source })
+    let failed = |source| FormatError::Read { path: path.into(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    let mut bytes = vec![0; 64 << 10];
+    let mut length = 0;
+    while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest) {
+            Ok(0) => break,
+            Ok(n) => length += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    bytes.truncate(length);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn find(fields: &[(String, Field)], name: &str) -> Option<Field> {

@@ -6,9 +6,13 @@
 //! [`format`] descriptions, [`touched`] folds them into page ranges, and [`names`] says which files these are.
 //! Only [`recorder`] knows all of them. Nothing is decoded while the start is being timed.
 
+pub mod backend;
 pub mod event;
 pub mod format;
+pub mod names;
+pub mod opens;
 pub mod pipes;
+pub mod recorder;
 pub mod ring;
 pub mod touched;
 pub mod tracefs;

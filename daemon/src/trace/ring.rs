@@ -1,7 +1,7 @@
 //! Pages of the kernel's tracing ring buffer, as `per_cpu/cpuN/trace_pipe_raw` gives them.
 //!
 //! A page is a header (see [`PageLayout`]) and a run of entries. An entry's first 32-bit word holds a type or length
-//! in 5 bits and the time since the previous entry in 27 (`events/header_event`; include/linux/ring_buffer.h):
+//! in 5 bits and the time since the previous entry in 27 (`events/header_event`; `include/linux/ring_buffer.h`):
 //!
 //! | `type_len` | entry |
 //! |---|---|

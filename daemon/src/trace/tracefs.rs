@@ -223,19 +223,17 @@ impl Instance {
     /// # Errors
     /// When the counts cannot be read.
     pub fn counts(&self) -> Result<Counts, TraceError> {
-        let mut counts = Counts::default();
-        for folder in self.processors()? {
-            let path = folder.join("stats");
-            let text = fs::read_to_string(&path).map_err(|source| failed(path, source))?;
-            counts.add(&text);
-        }
-        Ok(counts)
+        self.counter().counts()
+    }
+
+    /// Reads the counts, also after the instance is gone, when there are none any more.
+    #[must_use]
+    pub fn counter(&self) -> Counter {
+        Counter { _tracefs: self.tracefs.clone(), path: self.path.clone() }
     }
 
     fn processors(&self) -> Result<Vec<PathBuf>, TraceError> {
-        let path = self.path.join("per_cpu");
-        let list = || fs::read_dir(&path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
-        list().map_err(|source| failed(path.clone(), source))
+        processors(&self.path)
     }
 
     fn write(&self, file: &str, value: &str) -> Result<(), TraceError> {
@@ -257,6 +255,35 @@ impl Drop for Instance {
                 _ => return,
             }
         }
+    }
+}
+
+fn processors(instance: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    let path = instance.join("per_cpu");
+    let list = || fs::read_dir(&path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
+    list().map_err(|source| failed(path.clone(), source))
+}
+
+/// Reads an instance's counts.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    _tracefs: Tracefs,
+    path: PathBuf,
+}
+
+impl Counter {
+    /// What the kernel counted so far, over all processors.
+    ///
+    /// # Errors
+    /// When the counts cannot be read.
+    pub fn counts(&self) -> Result<Counts, TraceError> {
+        let mut counts = Counts::default();
+        for folder in processors(&self.path)? {
+            let path = folder.join("stats");
+            let text = fs::read_to_string(&path).map_err(|source| failed(path, source))?;
+            counts.add(&text);
+        }
+        Ok(counts)
     }
 }
 

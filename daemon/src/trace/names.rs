@@ -1,0 +1,160 @@
+//! Which file is which: from the page cache's (super block, inode) to a path in our own mount namespace.
+//!
+//! What `stat(2)` says of a file and what the page cache calls it differ on btrfs (a subvolume has a device number of its
+//! own) and overlayfs (the pages belong to the file in the layer below). The mount that a file was opened through knows:
+//! mountinfo has the super block's number, and the layers.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::event::CacheKey;
+use super::opens::{Opened, Opens};
+use crate::mounts::{Kind, Mount, Mounts};
+use crate::recording::DeviceNumber;
+
+/// How deep overlays may lie on overlays; the kernel allows two.
+const MAX_STACK: u8 = 3;
+
+/// Paths in our mount namespace, by what the page cache calls the file.
+///
+/// More than one file may have the same key: on btrfs inode numbers are those of a subvolume, the device number is
+/// that of all of them.
+#[derive(Debug, Default)]
+pub struct Names {
+    files: HashMap<CacheKey, Vec<PathBuf>>,
+}
+
+impl Names {
+    /// Works out the names of what was opened. Only files that are on file systems that may be touched are looked at.
+    #[must_use]
+    pub fn resolve(opens: &Opens, ours: &Mounts) -> Self {
+        let mut names = Self::default();
+        for opened in &opens.files {
+            if let Some((key, path)) = resolve(opened, opens, ours) {
+                let paths = names.files.entry(key).or_default();
+                if !paths.contains(&path) {
+                    paths.push(path);
+                }
+            }
+        }
+        names
+    }
+
+    /// The files that `key` may be.
+    #[must_use]
+    pub fn of(&self, key: CacheKey) -> &[PathBuf] {
+        self.files.get(&key).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn resolve(opened: &Opened, opens: &Opens, ours: &Mounts) -> Option<(CacheKey, PathBuf)> {
+    let (mount, path) = own_path(opened, opens, ours)?;
+    let key = match mount.kind() {
+        Kind::Overlay => below_overlay(mount, &opened.path, ours, MAX_STACK)?,
+        _ => CacheKey { device: mount.device, inode: opened.inode },
+    };
+    Some((key, path))
+}
+
+/// The mount that a file was opened through, and the file's path in our own mount namespace, if it has one there and is
+/// on a file system that may be touched.
+pub(super) fn own_path<'a>(
+    opened: &Opened,
+    opens: &'a Opens,
+    ours: &'a Mounts,
+) -> Option<(&'a Mount, PathBuf)> {
+    let found = if let Some(mount) = ours.by_id(opened.mount) {
+        (mount, opened.path.clone())
+    } else {
+        let mount = opens.foreign.get(&opened.mount)?;
+        (mount, ours.host_path(mount, &opened.path)?)
+    };
+    ours.untouchable(&found.1).is_none().then_some(found)
+}
+
+/// The file that an overlay's file really is: the first layer that has it.
+fn below_overlay(overlay: &Mount, path: &Path, ours: &Mounts, depth: u8) -> Option<CacheKey> {
+    let depth = depth.checked_sub(1)?;
+    overlay.overlay_candidates(path).into_iter().find_map(|candidate| {
+        if ours.untouchable(&candidate).is_some() {
+            return None;
+        }
+        let stat = std::fs::symlink_metadata(&candidate).ok().filter(std::fs::Metadata::is_file)?;
+        let mount = ours.at(&candidate)?;
+        match mount.kind() {
+            Kind::Overlay => below_overlay(mount, &candidate, ours, depth),
+            _ => Some(CacheKey { device: mount.device, inode: stat.ino() }),
+        }
+    })
+}
+
+/// The mount whose block device `key` is: its pages are the file system's own structures.
+///
+/// A block device's pages belong to an inode of an internal file system; since Linux 5.11 its number is the device's.
+#[must_use]
+pub fn block_device(key: CacheKey, ours: &Mounts) -> Option<(DeviceNumber, &Mount)> {
+    if ours.by_device(key.device).next().is_some() {
+        return None;
+    }
+    let device = super::event::kernel_device(key.inode)?;
+    let mount = ours.by_device(device).find(|mount| mount.kind() == Kind::Drive)?;
+    (device.major != 0).then_some((device, mount))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::start::Monotonic;
+
+    fn opened(path: &str, mount: u64, inode: u64) -> Opened {
+        Opened { path: path.into(), mount, inode, pid: 1, at: Monotonic(0) }
+    }
+
+    fn key(major: u32, minor: u32, inode: u64) -> CacheKey {
+        CacheKey { device: DeviceNumber { major, minor }, inode }
+    }
+
+    #[test]
+    fn a_path_of_another_namespace_is_translated() {
+        let ours = Mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n").unwrap();
+        let theirs = Mounts::parse(b"90 80 8:1 /var/lib/app/files /app rw - ext4 /dev/sda1 rw\n").unwrap();
+        let foreign = theirs.iter().map(|mount| (mount.id, mount.clone())).collect();
+        let opens = Opens { files: vec![opened("/app/bin/x", 90, 5)], foreign, overflowed: false };
+        let names = Names::resolve(&opens, &ours);
+        assert_eq!(names.of(key(8, 1, 5)), [PathBuf::from("/var/lib/app/files/bin/x")]);
+    }
+
+    #[test]
+    fn subvolumes_share_the_device_and_may_share_inode_numbers() {
+        let ours = Mounts::parse(
+            b"1 0 0:26 /@ / rw - btrfs /dev/sda1 rw\n2 1 0:26 /@home /home rw - btrfs /dev/sda1 rw\n",
+        )
+        .unwrap();
+        let files = vec![opened("/bin/x", 1, 257), opened("/home/y", 2, 257)];
+        let names = Names::resolve(&Opens { files, ..Opens::default() }, &ours);
+        assert_eq!(names.of(key(0, 26, 257)), [PathBuf::from("/bin/x"), PathBuf::from("/home/y")]);
+    }
+
+    #[test]
+    fn what_must_not_be_touched_has_no_name() {
+        let ours =
+            Mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /net rw - nfs4 server:/ rw\n")
+                .unwrap();
+        let opens = Opens { files: vec![opened("/net/x", 2, 5), opened("/gone", 99, 6)], ..Opens::default() };
+        let names = Names::resolve(&opens, &ours);
+        assert!(names.of(key(0, 40, 5)).is_empty() && names.files.is_empty());
+    }
+
+    #[test]
+    fn a_block_device_is_known_by_its_number() {
+        let ours =
+            Mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /net rw - nfs4 server:/ rw\n")
+                .unwrap();
+        let device = |key| block_device(key, &ours).map(|(device, _)| device);
+        assert_eq!(device(key(0, 3, (8 << 20) | 1)), Some(DeviceNumber { major: 8, minor: 1 }));
+        assert_eq!(device(key(0, 3, (8 << 20) | 2)), None, "not mounted");
+        assert_eq!(device(key(8, 1, (8 << 20) | 1)), None, "a file of the file system itself");
+        assert_eq!(device(key(0, 3, 40)), None, "no block device");
+    }
+}
