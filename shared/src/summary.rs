@@ -8,6 +8,8 @@
 //! - The share of the gap closed is gain over gap (cold against warm), both as shifts. It is only given when the gap
 //!   itself is beyond noise: a share of nothing is not a figure.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::comparison::{Comparison, TimedRun};
 use crate::run::{ColdMethod, Condition};
 use crate::stats::{self, Estimate, LEVEL, Spread};
@@ -160,12 +162,11 @@ impl Comparison {
     /// Rounds in which every condition has a start that counts.
     #[must_use]
     pub fn complete_rounds(&self) -> u32 {
-        let has = |round, condition| self.runs.iter().any(|r| r.round == round && r.condition == condition);
-        let mut rounds: Vec<u32> = self.runs.iter().map(|run| run.round).collect();
-        rounds.sort_unstable();
-        rounds.dedup();
-        let complete =
-            rounds.into_iter().filter(|&round| Condition::ALL.iter().all(|&c| has(round, c))).count();
+        let mut seen = BTreeMap::<u32, BTreeSet<Condition>>::new();
+        for run in &self.runs {
+            seen.entry(run.round).or_default().insert(run.condition);
+        }
+        let complete = seen.values().filter(|conditions| conditions.len() == Condition::ALL.len()).count();
         u32::try_from(complete).unwrap_or(u32::MAX)
     }
 

@@ -93,18 +93,23 @@ pub(super) struct Place {
     pub(super) lift: f64,
 }
 
-/// Places marks of radius `r` side by side: each in the first lane where it touches no earlier one, so equal times stay
-/// countable. When all lanes are taken, marks overlap in the lane whose turn it is.
-pub(super) fn swarm(xs: &[f64], r: f64) -> Vec<Place> {
+/// How far apart the middles of two marks in one lane must be: upright bars are narrow.
+pub(super) fn distance(condition: Condition, starts: usize) -> f64 {
+    if condition == Condition::Warm { 4.0 } else { 2.0 * radius(starts) + 1.0 }
+}
+
+/// Places marks side by side: each in the first lane where it is `apart` from any earlier one, so equal times stay
+/// countable; lanes are `lane` high. When all lanes are taken, marks overlap in the lane whose turn it is.
+pub(super) fn swarm(xs: &[f64], apart: f64, lane: f64) -> Vec<Place> {
     let mut order: Vec<usize> = (0..xs.len()).collect();
     order.sort_by(|a, b| xs[*a].total_cmp(&xs[*b]));
     let (mut ends, mut places) = ([f64::NEG_INFINITY; LANES.len()], vec![None; xs.len()]);
     for (turn, index) in order.into_iter().enumerate() {
         let x = xs[index];
-        let free = ends.iter().position(|end| x - end >= 2.0 * r + 1.0);
-        let lane = free.unwrap_or(turn % LANES.len());
-        ends[lane] = x;
-        places[index] = Some(Place { x, lift: LANES[lane] * r });
+        let free = ends.iter().position(|end| x - end >= apart);
+        let chosen = free.unwrap_or(turn % LANES.len());
+        ends[chosen] = x;
+        places[index] = Some(Place { x, lift: LANES[chosen] * lane });
     }
     places.into_iter().flatten().collect()
 }
@@ -115,8 +120,9 @@ mod tests {
 
     #[test]
     fn equal_times_are_spread_over_lanes() {
-        let lifts: Vec<f64> = swarm(&[10.0, 10.0, 40.0, 10.0], 4.0).iter().map(|place| place.lift).collect();
+        let lifts: Vec<f64> =
+            swarm(&[10.0, 10.0, 40.0, 10.0], 9.0, 4.0).iter().map(|place| place.lift).collect();
         assert_eq!(lifts, [0.0, -4.0, 0.0, 4.0]);
-        assert_eq!(swarm(&[1.0; 1000], 3.0).len(), 1000);
+        assert_eq!(swarm(&[1.0; 1000], 7.0, 3.0).len(), 1000);
     }
 }

@@ -26,13 +26,16 @@ use crate::comparison::Comparison;
 use crate::run::Condition;
 use crate::stats::Spread;
 use crate::summary::{ConditionSummary, Summary, Verdict};
-use crate::text::{Labels, SpanFormat, shorten};
+use crate::text::{Labels, SpanFormat, fill, shorten};
 use crate::words;
 use canvas::{Anchor, Canvas, Font};
 use layout::{Layout, Row};
 
 /// Width of an exported picture in logical pixels.
 pub const EXPORT_WIDTH: u32 = 800;
+
+/// More marks than this in a row are thinned out.
+const MOST_MARKS: usize = 1500;
 
 /// What drawing on the backend `DB` can fail with.
 pub type Result<T, DB> = std::result::Result<T, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
@@ -90,8 +93,8 @@ impl Picture<'_> {
         let summary = self.comparison.summary();
         let measure = |text: &str, font: Font| canvas.width_of(text, font);
         let layout = Layout::new(self, &summary, canvas.width(), Some(canvas.height()), &measure);
-        area.fill(&self.theme.background.opaque())?;
         if self.complete {
+            area.fill(&self.theme.background.opaque())?;
             self.heading(&canvas, &layout, &summary)?;
         }
         self.grid(&canvas, &layout)?;
@@ -128,7 +131,13 @@ impl Picture<'_> {
         for (line, y) in &layout.verdict {
             canvas.text_within(line, x, *y, room, Font::bold(14.0), color, Anchor::Start)?;
         }
-        let milestone = words::milestone(self.comparison.milestone, self.labels);
+        let milestone = fill(
+            &self.labels.text("{milestone}. Gap between cold and warm closed: {gap}."),
+            &[
+                ("milestone", &words::milestone(self.comparison.milestone, self.labels)),
+                ("gap", &words::gap_closed(summary.gap_closed, self.labels)),
+            ],
+        );
         canvas.text_within(
             &milestone,
             x,
@@ -178,8 +187,12 @@ impl Picture<'_> {
         marks::bar(canvas, theme, color, (layout.x(0.0), layout.x(median)), row.middle)?;
         let (low, high) = spread.ends();
         marks::whisker(canvas, color, (layout.x(low), layout.x(high)), row.middle + marks::WHISKER)?;
-        let places: Vec<f64> = one.times.iter().map(|time| layout.x(*time)).collect();
-        for place in marks::swarm(&places, marks::radius(places.len())) {
+        // Thousands of starts are thinned: their marks cover each other, and the window must stay quick.
+        let thinned = one.times.iter().step_by(one.times.len().div_ceil(MOST_MARKS));
+        let places: Vec<f64> = thinned.map(|time| layout.x(*time)).collect();
+        for place in
+            marks::swarm(&places, marks::distance(one.condition, places.len()), marks::radius(places.len()))
+        {
             let at = (place.x, row.middle + place.lift);
             marks::start(canvas, theme, one.condition, at, places.len())?;
         }
