@@ -3,10 +3,11 @@
 //! `gtk4` offers `Accessible::update_property` only to those who require GTK 4.10, though the C function has been there
 //! since 4.0. This file, the only one of the window with `unsafe`, calls it directly.
 
-use gtk::glib;
-use gtk::glib::translate::{ToGlibPtr, from_glib_none};
-use gtk::prelude::*;
 use std::ffi::{c_int, c_void};
+
+use gtk::glib;
+use gtk::glib::translate::ToGlibPtr;
+use gtk::prelude::*;
 
 /// `GTK_ACCESSIBLE_PROPERTY_DESCRIPTION` and `GTK_ACCESSIBLE_PROPERTY_LABEL` of `gtkenums.h`; part of the stable ABI.
 const DESCRIPTION: c_int = 1;
@@ -39,14 +40,6 @@ fn update(widget: &gtk::Widget, mut property: c_int, text: &str) {
     // borrowed. GTK reads one property number and one initialised GValue holding a string, as these two
     // properties demand, and keeps neither pointer. We are on the main thread, since `gtk::Widget` is not `Send`.
     unsafe {
-        gtk_accessible_update_property_value(
-            pointer.cast(),
-            1,
-            &raw mut property,
-            value.to_glib_none().0,
-        );
+        gtk_accessible_update_property_value(pointer.cast(), 1, &raw mut property, value.to_glib_none().0);
     }
 }
-
-#[allow(unused_imports)]
-use from_glib_none as _;
