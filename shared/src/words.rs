@@ -93,11 +93,14 @@ fn suiting(estimate: Estimate) -> SpanFormat {
     SpanFormat::suiting(&sizes[1..2])
 }
 
-/// The seconds gained with their interval and its level: `3.30 s (2.90 – 3.60 s, 96.8 % interval)`.
+/// The seconds gained with their interval and its level (none for one start of each): `3.30 s (2.90 – 3.60 s, 96.8 % interval)`.
 #[must_use]
 pub fn gained_time(gain: &Gain, labels: &dyn Labels) -> String {
     let Interval { low, high, level } = gain.seconds.interval;
     let format = suiting(gain.seconds);
+    if level <= 0.0 {
+        return format.with_unit(gain.seconds.value, labels);
+    }
     fill(
         &labels.text("{value} ({range}, {level} interval)"),
         &[
@@ -113,6 +116,9 @@ pub fn gained_time(gain: &Gain, labels: &dyn Labels) -> String {
 pub fn gained_share(gain: &Gain, labels: &dyn Labels) -> Option<String> {
     let share = gain.share?;
     let number = |share: f64| text::number(share * 100.0, 0, labels);
+    if share.interval.level <= 0.0 {
+        return Some(text::percent(share.value, labels));
+    }
     Some(fill(
         &labels.text("{value} ({low} – {high})"),
         &[

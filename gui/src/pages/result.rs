@@ -74,7 +74,8 @@ fn basis(comparison: &Comparison, summary: &Summary) -> String {
     let milestone = words::milestone(comparison.milestone, &Gettext);
     let medians =
         summary.condition(Condition::Cold).median.zip(summary.condition(Condition::Prefetched).median);
-    let (Some((cold, prefetched)), Some(gain)) = (medians, summary.gain) else { return milestone };
+    let level = summary.gain.map(|gain| gain.seconds.interval.level).filter(|level| *level > 0.0);
+    let (Some((cold, prefetched)), Some(level)) = (medians, level) else { return milestone };
     let format = SpanFormat::suiting(&[cold, prefetched]);
     fill(
         &gettext("{milestone}: medians {cold} cold, {prefetched} prefetched; {level} interval"),
@@ -82,7 +83,7 @@ fn basis(comparison: &Comparison, summary: &Summary) -> String {
             ("milestone", &milestone),
             ("cold", &format.with_unit(cold, &Gettext)),
             ("prefetched", &format.with_unit(prefetched, &Gettext)),
-            ("level", &text::level(gain.seconds.interval.level, &Gettext)),
+            ("level", &text::level(level, &Gettext)),
         ],
     )
 }

@@ -14,12 +14,15 @@ pub(super) const WHISKER: f64 = 17.0;
 /// Half the height of the bar to the median.
 const HALF_BAR: f64 = 8.0;
 
+/// Up to here a rim in the background's colour keeps marks apart; more of them would hide each other by it.
+const CROWD: usize = 30;
+
 /// Lanes of marks above and below the middle of a row.
 const LANES: [f64; 5] = [0.0, -1.0, 1.0, -2.0, 2.0];
 
 /// The size of marks: smaller when there are many.
 pub(super) fn radius(starts: usize) -> f64 {
-    if starts > 30 { 3.0 } else { 4.5 }
+    if starts > CROWD { 3.0 } else { 4.5 }
 }
 
 /// A mark as in a legend.
@@ -49,13 +52,16 @@ pub(super) fn start<DB: DrawingBackend>(
             canvas.path(&corners, 2.0, color)
         }
         Condition::Prefetched => {
-            // A rim in the background's colour keeps neighbours apart.
-            canvas.disc((x, y), r + 1.0, theme.background)?;
+            if starts <= CROWD {
+                canvas.disc((x, y), r + 1.0, theme.background)?;
+            }
             canvas.disc((x, y), r, color)
         }
         Condition::Warm => {
             let (from, to) = ((x - 1.5, y - r - 2.5), (x + 1.5, y + r + 2.5));
-            canvas.rectangle((from.0 - 1.0, from.1), (to.0 + 1.0, to.1), theme.background.opaque())?;
+            if starts <= CROWD {
+                canvas.rectangle((from.0 - 1.0, from.1), (to.0 + 1.0, to.1), theme.background.opaque())?;
+            }
             canvas.rectangle(from, to, color.opaque())
         }
     }

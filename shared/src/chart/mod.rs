@@ -199,6 +199,9 @@ impl Picture<'_> {
         let format = SpanFormat::suiting(&[median]);
         let (value, strong) = (format.with_unit(median, self.labels), Font::bold(14.0));
         canvas.text(&value, layout.right, row.value, strong, theme.text_of(one.condition), Anchor::End)?;
+        if one.times.len() < 2 {
+            return Ok(());
+        }
         let ends = SpanFormat::suiting(&[median]).range(low, high, self.labels);
         canvas.text(&ends, layout.right, row.value + 16.0, Font::regular(11.0), theme.dim, Anchor::End)
     }
