@@ -17,11 +17,11 @@ def tree(node, depth=0):
     if depth > 40:
         return
     yield node
-    for index in range(node.childCount):
-        try:
-            child = node.getChildAtIndex(index)
-        except Exception:  # it went away while we looked
-            continue
+    try:
+        children = [node.getChildAtIndex(index) for index in range(node.childCount)]
+    except Exception:  # the page was replaced while we looked: the next look sees the new one
+        return
+    for child in children:
         if child is not None:
             yield from tree(child, depth + 1)
 
@@ -43,8 +43,8 @@ def texts():
             found += [node.name, node.description]
             text = node.queryText()
             found.append(text.getText(0, text.characterCount))
-        except (NotImplementedError, Exception):
-            pass
+        except Exception:  # it has no text, or is gone
+            continue
     return [text for text in found if text]
 
 

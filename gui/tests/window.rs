@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 /// An X server on a display of its own choice: a fixed number, or one that a script guesses, can be taken meanwhile.
 struct Display {
@@ -14,9 +15,25 @@ struct Display {
 }
 
 impl Display {
+    /// Servers that start at the same moment can settle on one display, and only one of them then answers: so one at a
+    /// time here, and again where another program was in between.
     fn new() -> Self {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = ONE_AT_A_TIME.lock();
+        for _ in 0..10 {
+            let display = Self::start();
+            let mut answers = Command::new("xdotool");
+            answers.arg("getdisplaygeometry").env("DISPLAY", &display.name).stderr(Stdio::null());
+            if answers.output().is_ok_and(|output| output.stdout.starts_with(b"1000 900")) {
+                return display;
+            }
+        }
+        panic!("no X server could be started");
+    }
+
+    fn start() -> Self {
         let mut server = Command::new("Xvfb")
-            .args(["-displayfd", "1", "-screen", "0", "1000x900x24", "-nolisten", "tcp"])
+            .args(["-displayfd", "1", "-screen", "0", "1000x900x24", "-nolisten", "tcp", "-noreset"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -25,11 +25,11 @@ pub(crate) fn page(comparison: &Rc<Comparison>) -> gtk::ScrolledWindow {
     column.add_css_class("result");
     column.append(&hero(comparison, &summary));
     column.append(&picture(comparison));
-    column.append(&figures(&summary));
-    column.append(&gained(comparison, &summary));
     if let Some(remarks) = remarks(comparison, &summary) {
         column.append(&remarks);
     }
+    column.append(&figures(&summary));
+    column.append(&gained(comparison, &summary));
     column.append(&read_ahead(comparison, &summary));
     column.append(&measurement(comparison));
     if !comparison.runs.is_empty() {
