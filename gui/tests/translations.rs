@@ -5,6 +5,8 @@
 //! `Labels::text` and `Labels::plural`, with literals. `po/update` runs this test with `HEADSTART_UPDATE_POT` set to the
 //! file into which the sentences of the sources are to be written.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -103,7 +105,7 @@ fn literals(group: &Group) -> Vec<Option<String>> {
 /// A remark for translators above a call.
 fn comment(lines: &[&str], line: usize) -> Option<String> {
     let above = lines[..line - 1].iter().rev().take(2);
-    above.filter_map(|line| line.trim().strip_prefix("// Translators: ")).next().map(str::to_owned)
+    { above }.find_map(|line| line.trim().strip_prefix("// Translators: ")).map(str::to_owned)
 }
 
 fn quoted(text: &str) -> String {
@@ -193,14 +195,14 @@ fn the_template_has_every_sentence_of_the_sources_and_no_other() {
 
 #[test]
 fn the_search_finds_what_other_tools_lose() {
-    let source = r##"
+    let source = r#"
         fn f<'a>(x: &'a str) {
             view! { set_label: &gettext("in a macro"), }
             let path = r"C:\"; gettext("after a raw string");
             gettext("a line \
                      continued"); gettext("\u{2212}1");
             labels.plural("one", "{n} many", n); pgettext("context", "id"); other.gettexts("no"); gettext(variable);
-        }"##;
+        }"#;
     let mut found = BTreeMap::new();
     collect(source.parse().unwrap(), "x.rs", &source.lines().collect::<Vec<_>>(), &mut found);
     let ids: Vec<String> = found.keys().map(|(_, id, _)| id.clone()).collect();

@@ -3,6 +3,8 @@
 //! The scenarios are in `window.py`, since Debian's `python3-pyatspi` is the assistive technology. Each runs under its
 //! own X server, session bus and home folder.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
