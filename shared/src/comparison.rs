@@ -90,6 +90,9 @@ pub struct PrefetchAccount {
     pub time: Option<Nanos>,
     /// Learning runs that the profile rests on.
     pub learned_from: u32,
+    /// Events that the recorder lost during them: pages may be missing from the profile.
+    #[serde(default)]
+    pub lost_events: u64,
 }
 
 /// A drive, in the words shown beside a result.
@@ -116,4 +119,73 @@ pub struct Host {
     pub cpus: u32,
     /// Memory in all.
     pub memory: Bytes,
+}
+
+/// Why a document is not a comparison that this version can show. The caller adds which file it was.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// Not JSON at all, or cut short.
+    #[error("not a result of headstartctl: {0}. Measure again: headstartctl try APP")]
+    NotJson(#[source] serde_json::Error),
+    /// Written by a newer Headstart.
+    #[error(
+        "written by a newer Headstart (format {found}; this one reads up to {FORMAT}). Update this program, or measure again with this version"
+    )]
+    Newer {
+        /// The version of the format that was found.
+        found: u64,
+    },
+    /// JSON, but not what this format holds.
+    #[error("a damaged result of headstartctl: {0}. Measure again: headstartctl try APP")]
+    Damaged(#[source] serde_json::Error),
+}
+
+impl Comparison {
+    /// Reads a comparison from JSON. The version of the format is looked at first, so that what a newer Headstart wrote
+    /// is called newer and not damaged.
+    ///
+    /// # Errors
+    /// If the document is not JSON, is newer, or is not a comparison.
+    pub fn from_json(json: &[u8]) -> Result<Self, FormatError> {
+        let value: serde_json::Value = serde_json::from_slice(json).map_err(FormatError::NotJson)?;
+        let found = value.get("format").and_then(serde_json::Value::as_u64);
+        match found {
+            Some(found) if found > u64::from(FORMAT) => Err(FormatError::Newer { found }),
+            _ => serde_json::from_value(value).map_err(FormatError::Damaged),
+        }
+    }
+
+    /// The comparison as indented JSON with a line feed at its end.
+    ///
+    /// # Errors
+    /// None in practice: every value of this type has a form in JSON.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let sample = sample::troubled();
+        assert_eq!(Comparison::from_json(sample.to_json().unwrap().as_bytes()).unwrap(), sample);
+    }
+
+    #[test]
+    fn each_kind_of_bad_document_is_told_apart() {
+        let kind = |json: &str| Comparison::from_json(json.as_bytes()).unwrap_err().to_string();
+        assert!(kind("").starts_with("not a result"));
+        assert!(kind("{\"format\": 1").starts_with("not a result"));
+        assert!(kind("{\"format\": 1}").starts_with("a damaged result"));
+        assert!(kind("[]").starts_with("a damaged result"));
+        assert!(kind("{\"format\": 2, \"runs\": 7}").starts_with("written by a newer Headstart (format 2;"));
+        let negative = sample::faster().to_json().unwrap().replace("\"rounds\": 5", "\"rounds\": -5");
+        assert!(kind(&negative).contains("-5"));
+        let nested = "[".repeat(100_000);
+        assert!(kind(&nested).starts_with("not a result"), "a deep document must not overflow the stack");
+    }
 }

@@ -5,6 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chart;
 pub mod comparison;
+mod report;
 pub mod run;
+pub mod sample;
+pub mod stats;
+pub mod summary;
+pub mod text;
 pub mod units;
+pub mod words;

@@ -1,0 +1,6 @@
+//! Parts of pages that draw or list something.
+
+pub(crate) mod chart;
+pub(crate) mod pango_backend;
+pub(crate) mod rows;
+pub(crate) mod starts;
