@@ -1,6 +1,6 @@
 //! A comparison's figures in sentences: the one place where the terminal, the picture and the window get their words.
 
-use crate::comparison::{Comparison, DriveSummary, TimedRun};
+use crate::comparison::{Comparison, DriveSummary};
 use crate::run::{ColdMethod, Condition, Milestone};
 use crate::stats::{Estimate, Interval, Spread};
 use crate::summary::{ConditionSummary, Gain, NoGap, Summary, Verdict, Warning};
@@ -289,19 +289,6 @@ pub fn remarks(comparison: &Comparison, summary: &Summary, labels: &dyn Labels) 
     });
     let noted = comparison.remarks.iter().map(|remark| text::clean(remark));
     warnings.chain(left_out).chain(noted).collect()
-}
-
-/// One start in words, for the table behind the picture.
-#[must_use]
-pub fn start(run: &TimedRun, labels: &dyn Labels) -> String {
-    fill(
-        &labels.text("Round {round}, {condition}: {time}"),
-        &[
-            ("round", &run.round.to_string()),
-            ("condition", &condition(run.condition, labels)),
-            ("time", &text::span(run.time, labels)),
-        ],
-    )
 }
 
 /// The name of what was started, safe to show; the app ID where the name is blank.

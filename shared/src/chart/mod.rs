@@ -34,6 +34,9 @@ use layout::{Layout, Row};
 /// Width of an exported picture in logical pixels.
 pub const EXPORT_WIDTH: u32 = 800;
 
+/// More remarks than this are cut off in a picture, visibly.
+const MOST_REMARKS: usize = 20;
+
 /// More marks than this in a row are thinned out.
 const MOST_MARKS: usize = 1500;
 
@@ -131,13 +134,13 @@ impl Picture<'_> {
         for (line, y) in &layout.verdict {
             canvas.text_within(line, x, *y, room, Font::bold(14.0), color, Anchor::Start)?;
         }
-        let milestone = fill(
-            &self.labels.text("{milestone}. Gap between cold and warm closed: {gap}."),
-            &[
-                ("milestone", &words::milestone(self.comparison.milestone, self.labels)),
-                ("gap", &words::gap_closed(summary.gap_closed, self.labels)),
-            ],
-        );
+        let mut milestone = words::milestone(self.comparison.milestone, self.labels);
+        if summary.gap_closed.is_ok() {
+            milestone = fill(
+                &self.labels.text("{milestone}. Gap between cold and warm closed: {gap}."),
+                &[("milestone", &milestone), ("gap", &words::gap_closed(summary.gap_closed, self.labels))],
+            );
+        }
         canvas.text_within(
             &milestone,
             x,
@@ -220,7 +223,10 @@ impl Picture<'_> {
         if self.complete {
             notes.push(words::cold_method(self.comparison.cold, self.labels));
             let mut remarks = words::remarks(self.comparison, summary, self.labels);
-            remarks.truncate(6);
+            if remarks.len() > MOST_REMARKS {
+                remarks.truncate(MOST_REMARKS);
+                remarks.push("…".to_owned());
+            }
             notes.extend(remarks.iter().map(|remark| shorten(remark, 300)));
         }
         notes

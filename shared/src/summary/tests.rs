@@ -54,6 +54,10 @@ fn three_starts_are_too_few_and_four_are_enough() {
     assert_eq!(verdict(&three), said);
     assert_eq!(three.summary().gap_closed, Err(NoGap::TooFew));
     assert!(three.summary().gain.is_some(), "the figure is still shown, without a claim");
+    let many = [300, 310, 305, 302, 301, 307, 304, 303, 306, 308];
+    let uneven = sample::comparison(&[600, 610, 605], &many, &many).summary();
+    assert!(matches!(uneven.verdict, Verdict::Faster(_)));
+    assert!(!uneven.warnings.iter().any(|one| matches!(one, Warning::TooFewRuns { .. })));
     let four = sample::comparison(&[600, 610, 605, 607], &[300, 310, 305, 302], &[200, 210, 205, 201]);
     assert!(matches!(four.summary().verdict, Verdict::Faster(_)));
 }
