@@ -12,6 +12,7 @@
 
 pub mod drive;
 pub mod learn;
+pub mod measure;
 pub mod mounts;
 pub mod opening;
 pub mod path_text;

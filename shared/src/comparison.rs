@@ -35,6 +35,13 @@ pub struct Comparison {
     pub rounds: u32,
     /// Starts that count, in the order in which they ran.
     pub runs: Vec<TimedRun>,
+    /// Cold starts that were recorded while they were timed, if asked for: beside the cold ones they show what recording
+    /// costs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded: Vec<TimedRun>,
+    /// The time of the very first start, if it found nearly nothing in memory: a true cold start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_cold: Option<Nanos>,
     /// Starts that do not count, and why.
     pub left_out: Vec<LeftOut>,
     /// What was read ahead.

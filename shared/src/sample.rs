@@ -38,6 +38,8 @@ pub fn comparison(cold: &[u64], prefetched: &[u64], warm: &[u64]) -> Comparison 
         cold: ColdMethod::Evict,
         rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
         runs,
+        recorded: Vec::new(),
+        found_cold: None,
         left_out: Vec::new(),
         prefetch: PrefetchAccount {
             files: 413,

@@ -19,7 +19,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub use entry::Entry;
+pub use entry::{CommandError, Entry};
 pub use find::FindError;
 pub(crate) use find::near_matches;
 use locale::Locale;
