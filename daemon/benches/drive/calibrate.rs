@@ -24,6 +24,7 @@ pub const TOLERANCE: f64 = 0.10;
 pub const SLACK: Duration = Duration::from_micros(20);
 
 const PAGE: u64 = 4096;
+const PASSES: u32 = 3;
 /// The service time of the drive that the transport is measured with.
 const PROBE: Duration = Duration::from_micros(100);
 const LARGE: u64 = 128 << 10;
@@ -92,7 +93,8 @@ impl Check {
     }
 }
 
-/// Runs a pattern on an idle drive.
+/// Runs a pattern on an idle drive, some times over, and returns the fastest pass: other work on the machine delays
+/// reads, and nothing makes them faster than the drive is.
 ///
 /// # Errors
 /// If the device cannot be read.
@@ -101,12 +103,22 @@ pub fn check(drive: &Drive, pattern: Pattern) -> Result<Check, Error> {
     let capacity = drive.server.shared.capacity();
     let mechanism = drive.kind.mechanism();
     let stream = pattern.stream(capacity);
-    // The head starts from where the model's does.
-    drive.server.shared.refit(mechanism, drive.transport);
     let reads = u32::try_from(stream.len().max(1)).unwrap_or(u32::MAX);
-    let measured = play(device, &stream, pattern.depth)? / reads;
     let expected = compute(mechanism, capacity, &stream, pattern.depth) / reads;
-    Ok(Check { pattern: pattern.name, expected, measured, counters: drive.counters() })
+    let pass = || -> Result<Check, Error> {
+        // The head starts from where the model's does.
+        drive.server.shared.refit(mechanism, drive.transport);
+        let measured = play(device, &stream, pattern.depth)? / reads;
+        Ok(Check { pattern: pattern.name, expected, measured, counters: drive.counters() })
+    };
+    let mut best = pass()?;
+    for _ in 1..PASSES {
+        let next = pass()?;
+        if next.measured < best.measured {
+            best = next;
+        }
+    }
+    Ok(best)
 }
 
 impl Pattern {

@@ -146,12 +146,12 @@ impl Drop for Drive {
     }
 }
 
-/// The FUSE session and its two threads.
+/// The FUSE session and the thread that runs it with the threads it starts.
 #[derive(Debug)]
 struct Server {
     shared: Arc<Shared>,
     unmounter: SessionUnmounter,
-    threads: Vec<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
     directory: TempDir,
 }
 
@@ -163,24 +163,18 @@ impl Server {
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName(format!("headstart-drive-{kind}")), MountOption::NoAtime];
+        config.n_threads = Some(2);
         let mut session =
             Session::new(DiskFs(Arc::clone(&shared)), directory.path(), &config).map_err(Error::Fuse)?;
         let unmounter = session.unmount_callable();
-        let mut server = Self { shared: Arc::clone(&shared), unmounter, threads: Vec::new(), directory };
-        server.spawn("drive-answer", move || shared.answer())?;
-        // An error here means that the mount is gone, which is how the session ends.
-        server.spawn("drive-fuse", move || drop(session.run()))?;
-        Ok(server)
-    }
-
-    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        let prompt = move || {
+        let work = move || {
+            // The threads that the session starts inherit this.
             clock::make_prompt();
-            work();
+            // An error here means that the mount is gone, which is how the session ends.
+            drop(session.run());
         };
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(prompt).map_err(Error::Fuse)?;
-        self.threads.push(thread);
-        Ok(())
+        let thread = thread::Builder::new().name("drive".to_owned()).spawn(work).map_err(Error::Fuse)?;
+        Ok(Self { shared, unmounter, thread: Some(thread), directory })
     }
 
     fn mount_point(&self) -> &Path {
@@ -204,8 +198,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.unmount();
-        self.shared.close();
-        for thread in self.threads.drain(..) {
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }

@@ -1,17 +1,19 @@
 //! The drive as a FUSE file system of one file, `disk`, whose reads are answered when the model says.
 //!
-//! Two threads share the work. The FUSE thread stamps each read on arrival and hands it to the model; the answering
-//! thread fetches the data of the read that is due next, sleeps until its moment and sends it. As the model never
-//! changes its mind about what is next, the answering thread is only ever woken by a timer, or by the first read
-//! after a pause. Writes go straight to the store.
+//! Two threads take turns at one of two jobs. Either stamps the reads that arrive and hands them to the model. The one
+//! that does so while nothing else is outstanding then stays to answer: it fetches the data of the read that is due
+//! next, sleeps until its moment, sends it, and so on until nothing is outstanding any more, while the other thread
+//! takes in what arrives. A read of an idle drive so costs two wake-ups of one thread and no word between threads.
+//! Writes go straight to the store.
 //!
 //! `counters`, beside `disk`, shows [`Counters`] as JSON; writing anything to it resets them.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
@@ -55,18 +57,25 @@ pub(super) struct Shared {
     store: File,
     capacity: u64,
     state: Mutex<State>,
-    arrival: Condvar,
-    threads: [OnceLock<Pid>; 2],
+    /// What the answering thread sends from.
+    data: Mutex<Vec<u8>>,
+    threads: Mutex<Vec<Pid>>,
 }
 
 #[derive(Debug)]
 struct State {
     model: Model<ReplyData>,
+    /// Whether one of the threads answers.
+    answering: bool,
     counters: Counters,
     /// What the model and the threads had used up when the counters were last reset.
     base: (Duration, Nanos),
     transport: Transport,
-    closing: bool,
+}
+
+/// A panic while a lock is held leaves figures of which each is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -74,34 +83,29 @@ impl Shared {
         let capacity = store.metadata()?.len();
         let state = State {
             model: Model::new(mechanism, capacity),
+            answering: false,
             counters: Counters::default(),
             base: (Duration::ZERO, Nanos(0)),
             transport: Transport::default(),
-            closing: false,
         };
-        let threads = [OnceLock::new(), OnceLock::new()];
-        Ok(Self { store, capacity, state: Mutex::new(state), arrival: Condvar::new(), threads })
+        let data = Mutex::new(vec![0; LONGEST as usize]);
+        Ok(Self { store, capacity, state: Mutex::new(state), data, threads: Mutex::default() })
     }
 
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// A panic while the lock is held leaves figures of which each is whole.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Replaces the idle drive's mechanism; `transport` is what its requests spend outside the drive.
     pub(super) fn refit(&self, mechanism: Mechanism, transport: Transport) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.model = Model::new(mechanism, self.capacity);
         state.transport = transport;
         self.reset(&mut state);
     }
 
     pub(super) fn counters(&self) -> Counters {
-        let state = self.lock();
+        let state = lock(&self.state);
         let (busy, processor) = state.base;
         Counters {
             busy: state.model.busy().saturating_sub(busy).into(),
@@ -111,7 +115,7 @@ impl Shared {
     }
 
     pub(super) fn reset_counters(&self) {
-        self.reset(&mut self.lock());
+        self.reset(&mut lock(&self.state));
     }
 
     fn reset(&self, state: &mut State) {
@@ -120,31 +124,33 @@ impl Shared {
     }
 
     fn processor(&self) -> Nanos {
-        let used = |thread: &OnceLock<Pid>| thread.get().and_then(|&t| clock::processor_time(t));
-        self.threads.iter().filter_map(used).map(Nanos::from).sum()
+        lock(&self.threads).iter().filter_map(|&thread| clock::processor_time(thread)).map(Nanos::from).sum()
     }
 
-    pub(super) fn close(&self) {
-        self.lock().closing = true;
-        self.arrival.notify_all();
-    }
-
-    fn submit(&self, access: Access, reply: ReplyData) {
-        let now = clock::now();
-        let mut state = self.lock();
-        state.model.submit(now, access, reply);
-        let outstanding = state.model.outstanding();
-        state.counters.count_depth(outstanding);
-        drop(state);
-        if outstanding == 1 {
-            self.arrival.notify_one();
+    /// Notes the calling thread as one of the drive's own.
+    fn know_thread(&self) {
+        thread_local!(static KNOWN: Cell<bool> = const { Cell::new(false) });
+        if !KNOWN.replace(true) {
+            lock(&self.threads).push(gettid());
         }
     }
 
-    /// The answering thread.
-    pub(super) fn answer(&self) {
-        let _ = self.threads[1].set(gettid());
-        let mut data = vec![0; LONGEST as usize];
+    fn submit(&self, access: Access, reply: ReplyData) {
+        let mut state = lock(&self.state);
+        // Under the lock, so that arrivals are in order of time.
+        state.model.submit(clock::now(), access, reply);
+        let outstanding = state.model.outstanding();
+        state.counters.count_depth(outstanding);
+        let others_answer = std::mem::replace(&mut state.answering, true);
+        drop(state);
+        if !others_answer {
+            self.answer();
+        }
+    }
+
+    /// Answers until nothing is outstanding.
+    fn answer(&self) {
+        let mut data = lock(&self.data);
         while let Some((due, access, transport)) = self.next() {
             let fetched = self.fetch(access, &mut data);
             clock::sleep_until(due.saturating_sub(transport));
@@ -152,18 +158,11 @@ impl Shared {
         }
     }
 
-    /// Waits until something is outstanding; `None` when the drive is closed.
     fn next(&self) -> Option<(Duration, Access, Duration)> {
-        let mut state = self.lock();
-        loop {
-            if let Some((due, access)) = state.model.due() {
-                return Some((due, access, state.transport.of(access)));
-            }
-            if state.closing {
-                return None;
-            }
-            state = self.arrival.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        let mut state = lock(&self.state);
+        let next = state.model.due();
+        state.answering = next.is_some();
+        next.map(|(due, access)| (due, access, state.transport.of(access)))
     }
 
     fn fetch(&self, access: Access, data: &mut Vec<u8>) -> io::Result<usize> {
@@ -178,7 +177,7 @@ impl Shared {
 
     fn send(&self, data: io::Result<&[u8]>, transport: Duration) {
         let now = clock::now();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let Some(served) = state.model.complete() else { return };
         // What the transport's own time has used up already counts as late too: it cannot be given back.
         let late = (now + transport).saturating_sub(served.at);
@@ -191,7 +190,7 @@ impl Shared {
     }
 }
 
-/// The file system. Its methods run in the FUSE thread.
+/// The file system. Its methods run in the drive's two threads.
 #[derive(Debug)]
 pub(super) struct DiskFs(pub(super) Arc<Shared>);
 
@@ -238,7 +237,6 @@ impl Filesystem for DiskFs {
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let _ = self.0.threads[0].set(gettid());
         let node = match name.as_encoded_bytes() {
             b"disk" => DISK,
             b"counters" => COUNTERS,
@@ -297,6 +295,7 @@ impl Filesystem for DiskFs {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        self.0.know_thread();
         if node == DISK {
             return self.0.submit(Access { offset, length: size.into() }, reply);
         }
@@ -323,7 +322,7 @@ impl Filesystem for DiskFs {
         } else if let Err(error) = self.0.store.write_all_at(data, offset) {
             return reply.error(error.into());
         } else {
-            self.0.lock().counters.count_write(data.len());
+            lock(&self.0.state).counters.count_write(data.len());
         }
         reply.written(u32::try_from(data.len()).unwrap_or(u32::MAX));
     }
