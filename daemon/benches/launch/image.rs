@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::SeekFrom as Sparse;
 
 use crate::apps::{App, PACKAGES, Target};
@@ -40,12 +40,31 @@ pub(crate) fn obtain(rebuild: bool, interrupt: &Interrupt) -> Result<PathBuf> {
     if image.exists() && !rebuild {
         return Ok(image);
     }
-    fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let _alone = lock("build")?;
     eprintln!("Building {} (once; needs 2 GB of disk and some minutes)", image.display());
-    let partial = image.with_extension("partial");
-    build(&partial, interrupt).inspect_err(|_| drop(fs::remove_file(&partial)))?;
+    let [partial, scratch] = ["partial", "scratch"].map(|extension| image.with_extension(extension));
+    let built = build(&partial, &scratch, interrupt);
+    let _ = fs::remove_file(scratch);
+    built.inspect_err(|_| drop(fs::remove_file(&partial)))?;
     fs::rename(&partial, &image).with_context(|| format!("cannot name {}", image.display()))?;
     Ok(image)
+}
+
+/// Keeps others from doing the same until it is dropped; the kernel drops it for a process that is killed.
+pub(crate) fn lock(what: &str) -> Result<File> {
+    let directory = cache()?;
+    fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let path = directory.join(format!("{what}.lock"));
+    let file = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => {
+            bail!("another benchmark is at it ({} is locked)", path.display())
+        }
+        Err(fs::TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
 }
 
 fn cache() -> Result<PathBuf> {
@@ -54,22 +73,23 @@ fn cache() -> Result<PathBuf> {
     Ok(base.context("neither XDG_CACHE_HOME nor HOME is set")?.join("headstart-bench"))
 }
 
-fn build(image: &Path, interrupt: &Interrupt) -> Result<()> {
-    let directory = image.parent().unwrap_or(Path::new("."));
+fn build(image: &Path, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
     // What is installed here is copied in the order in which this file system lists it, so it too is a fixed one.
-    let scratch = tempfile::NamedTempFile::new_in(directory).context("no place to install to")?;
-    scratch.as_file().set_len(CAPACITY)?;
-    format(scratch.path(), None, interrupt)?;
-    let device = Attached::attach(scratch.path())?;
+    create(scratch)?;
+    format(scratch, None, interrupt)?;
+    let device = Attached::attach(scratch)?;
     let target = tempfile::Builder::new().prefix("headstart-install-").tempdir()?;
     let mounted = Mounted::filesystem(device.path(), target.path(), "ext4")?;
     install(mounted.at(), interrupt)?;
-    File::create(image)
-        .and_then(|file| file.set_len(CAPACITY))
-        .with_context(|| format!("cannot make {}", image.display()))?;
+    create(image)?;
     format(image, Some(mounted.at()), interrupt)?;
     drop((mounted, device));
     first_starts(image, interrupt)
+}
+
+fn create(image: &Path) -> Result<()> {
+    let sized = File::create(image).and_then(|file| file.set_len(CAPACITY));
+    sized.with_context(|| format!("cannot make {}", image.display()))
 }
 
 /// Makes an ext4 file system, with what a directory holds in it, that is the same each time as far as that is.

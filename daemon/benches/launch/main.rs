@@ -19,6 +19,7 @@ mod mounts;
 mod options;
 mod process;
 mod recording;
+mod replayer;
 mod report;
 mod root;
 mod screen;
@@ -29,6 +30,7 @@ mod tiny;
 mod window;
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -73,6 +75,7 @@ fn run(options: &Options) -> Result<bool> {
         return serve(kind, options, &interrupt).map(|()| true);
     }
     mounts::enter_private()?;
+    let _workplace = mounts::workplace()?;
     let plan = Plan::make(options, &interrupt)?;
     let report = measure(&plan, options, &interrupt);
     println!("\n{}", report.markdown());
@@ -89,33 +92,34 @@ struct Plan {
     drives: Vec<Kind>,
     targets: Vec<Target>,
     with_screen: bool,
+    replayer: Option<PathBuf>,
     remarks: Vec<String>,
 }
 
 impl Plan {
     fn make(options: &Options, interrupt: &Interrupt) -> Result<Self> {
+        let mut remarks = Vec::new();
+        let replayer = if options.replayer { replayer::find() } else { None };
+        if options.replayer && replayer.is_none() {
+            remarks.push("Not compared with ureadahead: it is not installed.".to_owned());
+        }
         if options.quick {
             let (store, target) = tiny::make(interrupt)?;
-            let remarks =
-                vec!["Quick check on a small image: shows that everything works, not what is gained.".into()];
-            return Ok(Self {
-                store,
-                drives: vec![Kind::Hdd],
-                targets: vec![target],
-                with_screen: false,
-                remarks,
-            });
+            remarks.push(
+                "A quick check on a small image: it shows that everything works, not what is gained.".into(),
+            );
+            let (drives, targets) = (vec![Kind::Hdd], vec![target]);
+            return Ok(Self { store, drives, targets, with_screen: false, replayer, remarks });
         }
         let image = image::obtain(options.rebuild_image, interrupt)?;
         let (store, in_memory) = image::working_copy(&image)?;
-        let mut remarks = Vec::new();
         if !in_memory {
             remarks.push(
                 "The image does not fit into memory: the host's own drive adds to the times.".to_owned(),
             );
         }
         let targets = options.apps.iter().map(|app| app.target()).collect();
-        Ok(Self { store, drives: options.drives.clone(), targets, with_screen: true, remarks })
+        Ok(Self { store, drives: options.drives.clone(), targets, with_screen: true, replayer, remarks })
     }
 }
 
@@ -156,6 +160,9 @@ fn measure_cell(
     cell.transport = setup.drive().transport().request;
     if options.cross_check {
         cell.bare = Some(bare::measure(&mut setup, target, options.rounds, interrupt)?);
+    }
+    if let Some(tool) = plan.replayer.as_deref() {
+        cell.replayer = Some(replayer::measure(tool, &mut setup, target, options.rounds, interrupt)?);
     }
     let (rounds, cold) = (options.rounds, options.cold.word());
     let request = Request { headstartctl: &options.headstartctl, rounds, cold, options: &[] };
@@ -204,6 +211,9 @@ fn calibrate_all(drives: &[Kind], interrupt: &Interrupt) -> Result<bool> {
 
 /// In the caller's own mount namespace, so that what is mounted can be used from another terminal.
 fn serve(kind: Kind, options: &Options, interrupt: &Interrupt) -> Result<()> {
+    let _alone = image::lock("serve")?;
+    mounts::clear_workplace()?;
+    let _workplace = mounts::workplace()?;
     let image = image::obtain(options.rebuild_image, interrupt)?;
     let (store, _) = image::working_copy(&image)?;
     let setup = Setup::start(kind, &store, true, interrupt)?;

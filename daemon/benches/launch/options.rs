@@ -32,7 +32,10 @@ pub(crate) struct Options {
     /// Measure as well what recording costs a cold start.
     #[arg(long)]
     pub recording_cost: bool,
-    /// Leave out the comparison itself (with --cross-check or --recording-cost).
+    /// Time cold starts with ureadahead as well, if it is installed.
+    #[arg(long)]
+    pub replayer: bool,
+    /// Leave out the comparison itself (with --cross-check, --replayer or --recording-cost).
     #[arg(long)]
     pub no_comparison: bool,
     /// Check the wiring in less than a minute: the host's Python on a small image, on the hard disk.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use headstart_shared::comparison::Comparison;
+use headstart_shared::units::Nanos;
 use serde::Serialize;
 
 use crate::bare::Bare;
@@ -47,6 +48,8 @@ pub(crate) struct Cell {
     pub counters: Option<Counters>,
     /// The same starts, timed without Headstart.
     pub bare: Option<Bare>,
+    /// Cold starts with ureadahead in Headstart's place.
+    pub replayer: Option<Vec<Nanos>>,
     /// What recording costs.
     pub recording: Option<RecordingCost>,
     /// What went wrong.
@@ -64,6 +67,7 @@ impl Cell {
             gain: None,
             counters: None,
             bare: None,
+            replayer: None,
             recording: None,
             failures: Vec::new(),
         }
@@ -92,8 +96,13 @@ impl Report {
 
     /// The figures as Markdown.
     pub(crate) fn markdown(&self) -> String {
-        let mut sections =
-            vec![self.comparisons(), self.bare_starts(), self.recording_costs(), self.conditions()];
+        let mut sections = vec![
+            self.comparisons(),
+            self.bare_starts(),
+            self.replays(),
+            self.recording_costs(),
+            self.conditions(),
+        ];
         sections.retain(|section| !section.is_empty());
         sections.join("\n")
     }
@@ -163,6 +172,23 @@ impl Report {
             ],
             self.cells.iter().filter_map(row),
         )
+    }
+
+    fn replays(&self) -> String {
+        let row = |cell: &Cell| {
+            let replayed = Spread::of(cell.replayer.as_ref()?.iter().copied())?;
+            let cold =
+                cell.bare.as_ref().and_then(|bare| Spread::of(bare.cold.iter().map(|start| start.time)));
+            let cold = cold.or(cell.gain.map(|gain| gain.cold))?;
+            Some([
+                cell.drive.to_string(),
+                cell.app.clone(),
+                cold.to_string(),
+                replayed.to_string(),
+                format!("{:.2}", replayed.median / cold.median),
+            ])
+        };
+        table(["drive", "application", "cold", "with ureadahead", "ratio"], self.cells.iter().filter_map(row))
     }
 
     fn recording_costs(&self) -> String {
