@@ -118,7 +118,7 @@ impl Report {
                 gain.prefetched.to_string(),
                 gain.warm.to_string(),
                 format!("{:.2}", gain.ratio),
-                format!("{:.0} %", 100.0 * gain.gap_closed),
+                gain.gap_closed.map_or_else(|| "–".to_owned(), |part| format!("{:.0} %", 100.0 * part)),
                 (account.read + account.metadata).to_string(),
                 used,
             ])
@@ -144,11 +144,19 @@ impl Report {
             let bare = cell.bare.as_ref()?;
             let middle = bare.cold.get(bare.cold.len() / 2)?;
             let share = Spread::of_values(bare.cold.iter().map(crate::bare::ColdStart::drive_share))?;
+            let (cold, warm) = (
+                Spread::of(bare.cold.iter().map(|start| start.time))?,
+                Spread::of(bare.warm.iter().copied())?,
+            );
+            let agreement = |gain: Gain| {
+                format!("{:.2} / {:.2}", gain.cold.median / cold.median, gain.warm.median / warm.median)
+            };
             Some([
                 cell.drive.to_string(),
                 cell.app.clone(),
-                Spread::of(bare.cold.iter().map(|start| start.time))?.to_string(),
-                Spread::of(bare.warm.iter().copied())?.to_string(),
+                cold.to_string(),
+                warm.to_string(),
+                cell.gain.map_or_else(|| "–".to_owned(), agreement),
                 middle.drive.reads.to_string(),
                 middle.drive.read_bytes.to_string(),
                 middle.drive.seeks.to_string(),
@@ -163,6 +171,7 @@ impl Report {
                 "application",
                 "cold by remounting",
                 "warm",
+                "try's cold and warm / these",
                 "reads",
                 "bytes",
                 "seeks",
@@ -212,7 +221,8 @@ impl Report {
     fn conditions(&self) -> String {
         let Host { began, version, kernel, processor, processors, memory, system, load } = &self.host;
         let mut text = format!(
-            "Seconds to the end of the start; median (least–greatest) of {} rounds, cold by {}. Headstart {version}, \
+            "Seconds to the end of the start; median (least–greatest) of {} rounds; where it is not said otherwise, \
+             cold by --cold={}. Headstart {version}, \
              {}, {system}, Linux {kernel}, {processors} × {processor}, {memory}; load before: {load:.1}.\n",
             self.rounds,
             self.cold,

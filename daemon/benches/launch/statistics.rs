@@ -54,8 +54,9 @@ pub(crate) struct Gain {
     pub warm: Spread,
     /// Prefetched over cold, by medians.
     pub ratio: f64,
-    /// The part of the gap between cold and warm that is closed, by medians; negative if prefetching harms.
-    pub gap_closed: f64,
+    /// The part of the gap between cold and warm that is closed, by medians; negative if prefetching harms, `None` if
+    /// there is no gap.
+    pub gap_closed: Option<f64>,
 }
 
 impl Gain {
@@ -66,7 +67,8 @@ impl Gain {
         };
         let (cold, prefetched, warm) =
             (spread(Condition::Cold)?, spread(Condition::Prefetched)?, spread(Condition::Warm)?);
-        let gap_closed = (cold.median - prefetched.median) / (cold.median - warm.median);
+        let gap = cold.median - warm.median;
+        let gap_closed = (gap > 0.0).then(|| (cold.median - prefetched.median) / gap);
         Some(Self { cold, prefetched, warm, ratio: prefetched.median / cold.median, gap_closed })
     }
 }
