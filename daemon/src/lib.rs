@@ -10,6 +10,7 @@
 //! Parsing, aggregation, ordering and statistics are pure; files, sockets and clocks are at the edges. `sys` is the
 //! only place with `unsafe`. Every kernel root is a parameter ([`roots::Roots`]), so a test can give a folder.
 
+pub mod doctor;
 pub mod drive;
 pub mod learn;
 pub mod measure;

@@ -234,7 +234,7 @@ impl Work<'_, '_> {
             return Err(self.nothing(&profile, &prefetch));
         }
         let rounds = self.rounds(&profile, &prefetch)?;
-        let mut account = self.account(&prefetch, &rounds, &profile);
+        let mut account = account(&prefetch, &rounds, &profile);
         if !self.cancelled() {
             let (next, used) = self.check(profile, &prefetch, &mut account)?;
             profile = next;
@@ -382,27 +382,6 @@ impl Work<'_, '_> {
         Ok((learn(Some(profile), &self.stage.subject.app, &recording), used))
     }
 
-    fn account(&self, prefetch: &Prefetch, rounds: &Rounds, profile: &Profile) -> PrefetchAccount {
-        let of = |value: fn(&replay::Account) -> u64| {
-            #[expect(clippy::cast_precision_loss, reason = "bytes and nanoseconds below 2^52")]
-            let values: Vec<f64> = rounds.replays.iter().map(|replay| value(replay) as f64).collect();
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was a u64")]
-            median(&values).map(|value| value as u64)
-        };
-        let reads = |plan: &Plan| plan.steps.iter().filter(|step| matches!(step, Step::Read { .. })).count();
-        PrefetchAccount {
-            files: prefetch.plans.iter().map(|plan| plan.files.len() as u64).sum(),
-            ranges: prefetch.plans.iter().map(|plan| reads(plan) as u64).sum(),
-            planned: prefetch.data(),
-            metadata: prefetch.metadata(),
-            read: Bytes(of(|replay| replay.data.brought_in().0).unwrap_or_default()),
-            used: None,
-            time: of(|replay| replay.time.unwrap_or_default().0).map(Nanos),
-            learned_from: profile.runs,
-            lost_events: 0,
-        }
-    }
-
     fn nothing(&self, profile: &Profile, prefetch: &Prefetch) -> CompareError {
         let why = match (prefetch.untouchable.first(), profile.files.is_empty()) {
             (Some((path, kind)), _) => format!("{} is on {kind}", path.display()),
@@ -494,17 +473,34 @@ impl Rounds {
             }
             Outcome::Reached { at, .. } => {
                 let run = TimedRun { round, condition, time: at, read: started.read };
-                if recorded {
-                    self.recorded.push(run)
-                } else {
-                    self.runs.push(run)
-                }
+                if recorded { &mut self.recorded } else { &mut self.runs }.push(run);
                 return;
             }
             Outcome::Cancelled => return,
             outcome => outcome.to_string(),
         };
         self.left_out.push(LeftOut { round, condition, reason });
+    }
+}
+
+fn account(prefetch: &Prefetch, rounds: &Rounds, profile: &Profile) -> PrefetchAccount {
+    let of = |value: fn(&replay::Account) -> u64| {
+        #[expect(clippy::cast_precision_loss, reason = "bytes and nanoseconds below 2^52")]
+        let values: Vec<f64> = rounds.replays.iter().map(|replay| value(replay) as f64).collect();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was a u64")]
+        median(&values).map(|value| value as u64)
+    };
+    let reads = |plan: &Plan| plan.steps.iter().filter(|step| matches!(step, Step::Read { .. })).count();
+    PrefetchAccount {
+        files: prefetch.plans.iter().map(|plan| plan.files.len() as u64).sum(),
+        ranges: prefetch.plans.iter().map(|plan| reads(plan) as u64).sum(),
+        planned: prefetch.data(),
+        metadata: prefetch.metadata(),
+        read: Bytes(of(|replay| replay.data.brought_in().0).unwrap_or_default()),
+        used: None,
+        time: of(|replay| replay.time.unwrap_or_default().0).map(Nanos),
+        learned_from: profile.runs,
+        lost_events: 0,
     }
 }
 
@@ -532,14 +528,14 @@ fn touched(recording: &Recording) -> Bytes {
 
 /// Bytes of the plans' file content that a recording shows as touched.
 fn used(plans: &[Plan], recording: &Recording) -> Bytes {
-    let touched: HashMap<&Path, &[Touch]> =
+    let recorded: HashMap<&Path, &[Touch]> =
         recording.files.iter().map(|file| (file.path.as_path(), file.touches.as_slice())).collect();
     let pages = plans.iter().flat_map(|plan| plan.steps.iter().map(move |step| (plan, step)));
     let pages = pages.map(|(plan, step)| {
         let Step::Read { file, pages, .. } = step else { return 0 };
         let file = plan.files.get(*file as usize);
-        let touches = file.and_then(|file| touched.get(file.path.as_path())).copied().unwrap_or_default();
-        let touches: Vec<PageRange> = touches.iter().map(|touch| touch.pages).collect();
+        let seen = file.and_then(|file| recorded.get(file.path.as_path())).copied().unwrap_or_default();
+        let touches: Vec<PageRange> = seen.iter().map(|touch| touch.pages).collect();
         ranges::pages(&ranges::intersect(&[*pages], &touches))
     });
     Pages(pages.sum()).bytes(recording.page_size)

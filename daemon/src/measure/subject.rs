@@ -151,14 +151,12 @@ pub fn catalogue(session: &Session) -> Catalogue {
 /// The ID of an app that may not be installed any more but has a profile: an application, or a command's path.
 #[must_use]
 pub fn app_id(name: &str, session: &Session) -> AppId {
-    match catalogue(session).find(name) {
-        Ok(entry) => entry.app_id(),
-        Err(_) => {
-            let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-            match command::resolve(Path::new(name).as_os_str(), &session.search_path(), &here) {
-                Ok(program) => command::app_id(&program),
-                Err(_) => AppId(name.strip_suffix(".desktop").unwrap_or(name).to_owned()),
-            }
-        }
+    if let Ok(entry) = catalogue(session).find(name) {
+        return entry.app_id();
+    }
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    match command::resolve(Path::new(name).as_os_str(), &session.search_path(), &here) {
+        Ok(program) => command::app_id(&program),
+        Err(_) => AppId(name.strip_suffix(".desktop").unwrap_or(name).to_owned()),
     }
 }

@@ -16,6 +16,7 @@ use headstart_shared::comparison::{self, Comparison};
 use headstart_shared::run::AppId;
 use headstart_shared::units::Pages;
 use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
+use serde::Serialize;
 
 use crate::profile::Profile;
 pub use blob::BlobError;
@@ -62,7 +63,7 @@ pub struct Loaded<T> {
 }
 
 /// One app of a user's history.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AppSummary {
     /// The app.
     pub app: AppId,
@@ -73,7 +74,7 @@ pub struct AppSummary {
 }
 
 /// A stored profile in figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ProfileSummary {
     /// Runs it was learned from.
     pub runs: u32,

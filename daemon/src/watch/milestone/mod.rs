@@ -92,6 +92,13 @@ impl Hints {
         Self { names, sure: entry.is_some(), program: program.to_path_buf() }
     }
 
+    /// The same, with one more window class that a person named.
+    #[must_use]
+    pub fn or_class(mut self, class: &str) -> Self {
+        self.names.push(class.to_lowercase());
+        self
+    }
+
     fn matches(&self, name: &str) -> bool {
         !name.is_empty() && self.names.contains(&name.to_lowercase())
     }

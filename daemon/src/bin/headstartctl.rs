@@ -1,2 +1,0 @@
-//! Headstart in a terminal.
-fn main() {}
