@@ -22,7 +22,7 @@ pub(crate) struct Request<'a> {
     /// The `--cold` method: `drop` or `evict`.
     pub cold: &'a str,
     /// Further options of `try`.
-    pub options: &'a [&'a str],
+    pub options: &'a [String],
 }
 
 /// Compares the starts of a target.
@@ -33,12 +33,15 @@ pub(crate) fn compare(
     interrupt: &Interrupt,
 ) -> Result<Comparison> {
     let result = tempfile::NamedTempFile::new().context("no file for the result")?;
+    // A history of its own, so that each comparison learns from nothing.
+    let history = tempfile::tempdir().context("no folder for the history")?;
     let mut command = bound(request.headstartctl);
+    command.arg("--state-dir").arg(history.path());
     command.args(["try", "--rounds", &request.rounds.to_string(), "--cold", request.cold]);
-    command.arg("--json").arg(result.path()).args(["--user", "root"]).args(request.options);
+    command.arg("--json").arg(result.path()).args(["--id", &target.name]).args(request.options);
     match &target.until {
-        Until::Window(class) => command.args(["--milestone", "window", "--window-class", class]),
-        Until::Exit => command.args(["--milestone", "exit"]),
+        Until::Window(class) => command.args(["--until", "window", "--window-class", class]),
+        Until::Exit => command.args(["--until", "exit"]),
     };
     let environment = environment(setup.screen());
     for (name, value) in &environment {

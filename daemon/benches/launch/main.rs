@@ -165,17 +165,16 @@ fn measure_cell(
         cell.replayer = Some(replayer::measure(tool, &mut setup, target, options.rounds, interrupt)?);
     }
     let (rounds, cold) = (options.rounds, options.cold.word());
-    let request = Request { headstartctl: &options.headstartctl, rounds, cold, options: &[] };
+    let headstartctl = &options.headstartctl;
+    let request = Request { headstartctl, rounds, cold, options: &options.try_options(cell.drive) };
     if !options.no_comparison {
         setup.make_cold()?;
         let comparison = compare(&setup, target, request, interrupt)?;
         cell.counters = Some(setup.drive().counters());
         cell.gain = Gain::of(&comparison);
+        cell.recording = recording::RecordingCost::of(&comparison);
         cell.comparison = Some(comparison);
         ensure!(cell.gain.is_some(), "no start of some condition counts");
-    }
-    if options.recording_cost {
-        cell.recording = recording::measure(&setup, target, request, interrupt)?;
     }
     Ok(())
 }

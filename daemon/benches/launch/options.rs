@@ -38,6 +38,10 @@ pub(crate) struct Options {
     /// Leave out the comparison itself (with --cross-check, --replayer or --recording-cost).
     #[arg(long)]
     pub no_comparison: bool,
+
+    /// Order and pace of the prefetch, as JSON, instead of what suits the drive.
+    #[arg(long, value_name = "JSON")]
+    pub tuning: Option<String>,
     /// Check the wiring in less than a minute: the host's Python on a small image, on the hard disk.
     #[arg(long, conflicts_with_all = ["drives", "apps"])]
     pub quick: bool,
@@ -68,6 +72,18 @@ pub(crate) enum Cold {
     Drop,
     /// Only what belongs to the application.
     Evict,
+}
+
+impl Options {
+    /// Options of `headstartctl try` on this drive. It is told the drive's class, which a loop device does not show.
+    pub(crate) fn try_options(&self, drive: Kind) -> Vec<String> {
+        let mut options = vec!["--drive".to_owned(), drive.to_string()];
+        options.extend(self.recording_cost.then(|| "--time-recording".to_owned()));
+        if let Some(tuning) = &self.tuning {
+            options.extend(["--tuning".to_owned(), tuning.clone()]);
+        }
+        options
+    }
 }
 
 impl Cold {

@@ -1,55 +1,37 @@
-//! What recording costs: cold starts with the recorder on and off, one after the other, the order changing each time.
+//! What recording costs: in each round of a comparison, one cold start is recorded and one is not.
 
-use anyhow::Result;
+use headstart_shared::comparison::{Comparison, TimedRun};
 use headstart_shared::run::Condition;
 use serde::Serialize;
 
-use crate::apps::Target;
-use crate::compare::{Request, compare};
-use crate::process::Interrupt;
-use crate::setup::Setup;
 use crate::statistics::Spread;
 
-/// The cost on one application on one drive.
+/// Cold starts with and without the recorder.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RecordingCost {
     /// Seconds of a cold start that is recorded.
     pub recorded: Spread,
     /// Seconds of one that is not.
     pub unrecorded: Spread,
-    /// How much longer the recorded start of each pair took than the other, in per cent.
+    /// How much longer the recorded start of each round took than the other, in per cent.
     pub percent: Spread,
 }
 
-const RECORDED: &str = "--record=always";
-const UNRECORDED: &str = "--record=never";
-
-/// Times `request.rounds` pairs.
-pub(crate) fn measure(
-    setup: &Setup,
-    target: &Target,
-    request: Request<'_>,
-    interrupt: &Interrupt,
-) -> Result<Option<RecordingCost>> {
-    let (mut recorded, mut unrecorded) = (Vec::new(), Vec::new());
-    for round in 0..request.rounds {
-        let order = if round % 2 == 0 { [RECORDED, UNRECORDED] } else { [UNRECORDED, RECORDED] };
-        let mut pair = [None, None];
-        for option in order {
-            let options = [option];
-            let comparison =
-                compare(setup, target, Request { rounds: 1, options: &options, ..request }, interrupt)?;
-            let cold = comparison.runs.iter().find(|run| run.condition == Condition::Cold);
-            pair[usize::from(option == UNRECORDED)] = cold.map(|run| run.time);
-        }
-        if let [Some(with), Some(without)] = pair {
-            recorded.push(with);
-            unrecorded.push(without);
-        }
+impl RecordingCost {
+    /// From a comparison that timed recording too; `None` if it has no such starts.
+    pub(crate) fn of(comparison: &Comparison) -> Option<Self> {
+        let cold = |round: u32| {
+            comparison.runs.iter().find(|run| run.round == round && run.condition == Condition::Cold)
+        };
+        let pairs: Vec<(&TimedRun, &TimedRun)> =
+            comparison.recorded.iter().filter_map(|run| Some((run, cold(run.round)?))).collect();
+        let longer = pairs
+            .iter()
+            .map(|(with, without)| 100.0 * (with.time.as_secs_f64() / without.time.as_secs_f64() - 1.0));
+        Some(Self {
+            recorded: Spread::of(pairs.iter().map(|(with, _)| with.time))?,
+            unrecorded: Spread::of(pairs.iter().map(|(_, without)| without.time))?,
+            percent: Spread::of_values(longer)?,
+        })
     }
-    let pairs = recorded.iter().zip(&unrecorded);
-    let percent = Spread::of_values(pairs.map(|(a, b)| 100.0 * (a.as_secs_f64() / b.as_secs_f64() - 1.0)));
-    let spreads = (Spread::of(recorded), Spread::of(unrecorded), percent);
-    let (Some(recorded), Some(unrecorded), Some(percent)) = spreads else { return Ok(None) };
-    Ok(Some(RecordingCost { recorded, unrecorded, percent }))
 }

@@ -1,7 +1,7 @@
 //! One start: launched, watched until its milestone, and ended.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use headstart_shared::units::Bytes;
@@ -109,8 +109,8 @@ impl Stage<'_> {
         let mut run = launch(&command, &launch::Gate { start: event, announce_to }, self.roots)?;
         let outcome = watcher.wait(&mut run, self.deadline, self.cancel);
         let read = run.account().read;
-        if matches!(outcome, Outcome::Reached { .. }) && !run.is_empty() {
-            self.linger();
+        if matches!(outcome, Outcome::Reached { .. }) {
+            self.linger(|| run.is_empty() && replay.as_ref().is_none_or(Replay::is_done));
         }
         let recording = recorder.map(|recorder| recorder.finish(recorded(&run, prefetched))).transpose();
         let ending = end(&watcher, &mut run);
@@ -129,10 +129,11 @@ impl Stage<'_> {
         Ok(Replay::prepare(plans, &Mounts::of(self.roots, None)?, &gate, options)?)
     }
 
-    fn linger(&self) {
+    /// Leaves the program and the replay alone for a while, or until nothing is left to be waited for.
+    fn linger(&self, is_over: impl Fn() -> bool) {
         let step = Duration::from_millis(20);
         let mut left = self.linger;
-        while !left.is_zero() && !self.cancel.load(std::sync::atomic::Ordering::Relaxed) {
+        while !left.is_zero() && !self.cancel.load(Ordering::Relaxed) && !is_over() {
             std::thread::sleep(left.min(step));
             left = left.saturating_sub(step);
         }

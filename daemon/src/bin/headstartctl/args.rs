@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Learns what the start reads, then times it in rounds: with empty caches, with empty caches and prefetch, and with
     /// everything in memory, in an order drawn anew for each round. The program is started as you, also under sudo, and is
     /// closed again each time.
-    Try(Try),
+    Try(Box<Try>),
     /// Look at what was learned
     #[command(subcommand)]
     Profile(ProfileCommand),

@@ -137,7 +137,7 @@ fn print(options: &Try, comparison: &Comparison, context: &Context) -> anyhow::R
     let to_stdout = [&options.json, &options.csv].into_iter().flatten().any(|path| path.as_os_str() == "-");
     if !to_stdout {
         let width = terminal_width();
-        io::stdout().write_all(comparison.to_table(width).as_bytes())?;
+        writeln!(io::stdout(), "{}", comparison.to_table(width).trim_end())?;
     }
     if let Some(path) = &options.json {
         write(context, path, &json)?;

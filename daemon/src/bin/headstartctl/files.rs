@@ -41,14 +41,12 @@ pub(crate) fn write(context: &Context, path: &Path, contents: &str) -> anyhow::R
 
 /// Opens the store, and says so if it had to begin anew.
 pub(crate) fn store(context: &Context) -> anyhow::Result<Store> {
-    let opened =
-        Store::open(&context.state_dir).with_context(|| match rustix::process::geteuid().is_root() {
-            true => "cannot open the history".to_owned(),
-            false => {
-                "the history belongs to root: run with sudo, or give a folder of your own with --state-dir"
-                    .to_owned()
-            }
-        })?;
+    let why = if rustix::process::geteuid().is_root() {
+        "cannot open the history"
+    } else {
+        "the history belongs to root: run with sudo, or give a folder of your own with --state-dir"
+    };
+    let opened = Store::open(&context.state_dir).context(why)?;
     if let Some(aside) = opened.set_aside {
         tell(&format!("the history was damaged; it is now {}, and a new one was begun", aside.display()));
     }
