@@ -270,7 +270,7 @@ mod tests {
         let roots = Roots { sys: dir.path().into(), ..Roots::default() };
         assert_eq!(lockdown(&roots), None);
         fs::create_dir_all(dir.path().join("kernel/security")).unwrap();
-        let mut say = |text: &str| {
+        let say = |text: &str| {
             fs::write(dir.path().join("kernel/security/lockdown"), text).unwrap();
             lockdown(&roots).unwrap().state
         };

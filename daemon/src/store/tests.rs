@@ -28,6 +28,8 @@ fn comparison(app: &str, second: i64) -> Comparison {
         cold: ColdMethod::Evict,
         rounds: 5,
         runs: Vec::new(),
+        recorded: Vec::new(),
+        found_cold: None,
         left_out: Vec::new(),
         prefetch: PrefetchAccount::default(),
         drives: Vec::new(),
