@@ -32,6 +32,15 @@ pub fn is_wanted(history: History, looks: u32) -> bool {
     }
 }
 
+/// Whether pages of a block device are wanted: if any of the recent runs that could tell read them.
+///
+/// Unlike file content, a structure that is in memory leaves no trace when it is used, and emptying caches leaves many
+/// inodes and names behind. So that a run did not read one says little, that it read one says enough; and they are small.
+#[must_use]
+pub fn is_wanted_structure(history: History) -> bool {
+    history.among_last(RECENT) > 0
+}
+
 /// What of a profile to read ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted<'a> {
@@ -90,7 +99,7 @@ impl Wanted<'_> {
 
 /// Selects what the next start will probably need, by [`is_wanted`].
 ///
-/// Files are judged together, each device by itself, since fewer runs can tell about devices. A file of which only the
+/// Devices are judged by [`is_wanted_structure`]. A file of which only the
 /// latest run is known because it changed is judged as a whole, by the runs that used it before the change.
 #[must_use]
 pub fn wanted(profile: &Profile) -> Wanted<'_> {
@@ -101,8 +110,7 @@ pub fn wanted(profile: &Profile) -> Wanted<'_> {
         (!ranges.is_empty()).then_some(WantedFile { index, file, ranges })
     });
     let devices = profile.devices.iter().enumerate().filter_map(|(index, device)| {
-        let looks = looks(&device.ranges);
-        let ranges = select(&device.ranges, |h| is_wanted(h, looks));
+        let ranges = select(&device.ranges, is_wanted_structure);
         (!ranges.is_empty()).then_some(WantedDevice { index, device, ranges })
     });
     Wanted { page_size: profile.page_size, files: files.collect(), devices: devices.collect() }

@@ -115,7 +115,9 @@ impl Stage<'_> {
         let recording = recorder.map(|recorder| recorder.finish(recorded(&run, prefetched))).transpose();
         let ending = end(&watcher, &mut run);
         let replay = replay.map(|replay| {
-            replay.stopper().stop();
+            if !replay.is_done() {
+                replay.stopper().stop();
+            }
             replay.finish()
         });
         Ok(Started { outcome, read, replay, recording: recording?, ending })
