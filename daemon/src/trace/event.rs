@@ -30,13 +30,28 @@ pub struct CacheKey {
     pub inode: u64,
 }
 
-/// Whether pages were brought in or touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happened to pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Brought into the page cache.
+    /// Brought into the page cache, whether wanted or read ahead.
     Added,
-    /// Touched by the process.
-    Touched,
+    /// A mapped page was touched that was not mapped yet, nor could be with what is resident around it.
+    Faulted,
+    /// Read by `read(2)` or its kin.
+    Read,
+    /// Mapped since they were resident, because one of them was touched.
+    Mapped,
+}
+
+impl Kind {
+    fn of(event: &str) -> Self {
+        match event {
+            event if event == TOUCHED[0] => Self::Faulted,
+            event if event == TOUCHED[1] => Self::Read,
+            event if event == TOUCHED[2] => Self::Mapped,
+            _ => Self::Added,
+        }
+    }
 }
 
 /// One decoded event.
@@ -89,7 +104,7 @@ impl Decoder {
             common = Some((format.field("common_type")?, format.field("common_pid")?));
             layouts.push(Layout {
                 id: format.id,
-                kind: if name == ADDED { Kind::Added } else { Kind::Touched },
+                kind: Kind::of(name),
                 inode: format.field("i_ino")?,
                 device: format.field("s_dev")?,
                 first: format.field("index")?,
@@ -200,7 +215,7 @@ mod tests {
     fn the_last_page_is_included() {
         let dir = tracefs(true);
         let event = decode(dir.path(), &payload(3, 0, 7, 9)).unwrap();
-        assert_eq!((event.kind, event.pages), (Kind::Touched, PageRange { start: 7, end: 10 }));
+        assert_eq!((event.kind, event.pages), (Kind::Read, PageRange { start: 7, end: 10 }));
         assert_eq!(decode(dir.path(), &payload(2, 0, 7, 9)).unwrap().pages, PageRange { start: 7, end: 8 });
     }
 
