@@ -110,6 +110,12 @@ impl Recorder {
         self.tracing.iter().map(|tracing| tracing.filter.as_fd()).collect()
     }
 
+    /// The folder of the instance, and the number of the thread that collects.
+    #[cfg(test)]
+    pub(super) fn instance(&self) -> Option<(&Path, i32)> {
+        self.tracing.as_ref().map(|tracing| (tracing.instance.path(), tracing.collector.id()))
+    }
+
     /// A counter of page events so far, to tell quiet by; `None` without tracing.
     #[must_use]
     pub fn counter(&self) -> Option<Box<dyn FnMut() -> Option<u64> + Send>> {

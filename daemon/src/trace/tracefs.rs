@@ -175,10 +175,10 @@ impl Instance {
         Ok((BUFFERS / 1024 / processors).clamp(*BUFFER_KIB.start(), *BUFFER_KIB.end()))
     }
 
-    /// The tracefs it belongs to.
+    /// Its folder.
     #[must_use]
-    pub fn tracefs(&self) -> &Tracefs {
-        &self.tracefs
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Traces an event, `system/name`, from the start on.

@@ -16,6 +16,8 @@
 //! | `wait PATH` | until there is such a file |
 //! | `tell PATH` | makes an empty file |
 //! | `hold` | stays until killed |
+//! | `record PATH` | makes a recorder ready, and writes down the folder of its instance |
+//! | `refused` | shows why no recorder can be made ready |
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -28,8 +30,11 @@ use std::time::Duration;
 
 use super::bytes;
 use crate::path_text;
+use crate::recording::Backend;
+use crate::roots::Roots;
 use crate::sys::readahead::expect_random;
 use crate::sys::touching::Mapped;
+use crate::trace::recorder::Recorder;
 use crate::watch::launch::Command;
 use crate::watch::testing::session;
 
@@ -130,6 +135,18 @@ fn run(line: &str) {
             }
         }
         "tell" => drop(File::create(path(rest)).unwrap()),
+        "record" => {
+            let recorder = Recorder::prepare(Backend::Touched, &Roots::default()).unwrap();
+            let told = recorder.instance().unwrap().0.as_os_str().to_owned();
+            fs::write(path(rest), told.as_encoded_bytes()).unwrap();
+            run("hold");
+            drop(recorder);
+        }
+        "refused" => {
+            for backend in [Backend::Touched, Backend::Added, Backend::Resident] {
+                eprintln!("{backend:?}: {}", Recorder::prepare(backend, &Roots::default()).unwrap_err());
+            }
+        }
         "hold" => loop {
             thread::park();
         },
