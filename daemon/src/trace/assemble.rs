@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::event::{CacheKey, PageEvent};
+use super::decode::Decoded;
+use super::event::CacheKey;
 use super::names::{self, Named, Names};
 use super::opens::{self, Opens};
 use super::recorder::Recorded;
@@ -30,21 +31,17 @@ pub(super) struct Assembly<'a> {
 
 impl Assembly<'_> {
     /// With tracing.
-    pub(super) fn traced(
-        &self,
-        backend: Backend,
-        events: Vec<PageEvent>,
-        mut opens: Opens,
-        lost: u64,
-    ) -> Recording {
+    pub(super) fn traced(&self, backend: Backend, decoded: Decoded, mut opens: Opens) -> Recording {
+        let Decoded { events, lost } = decoded;
         let pids: HashSet<u32> = events.iter().map(|event| event.pid).collect();
         let touches = touched::by_file(events);
-        let mut names = Names::resolve(&opens, self.mounts);
+        let inodes: HashSet<u64> = touches.keys().map(|key| key.inode).collect();
+        let mut names = Names::resolve(&opens, self.mounts, &inodes);
         let unnamed: HashSet<u64> =
             touches.keys().filter(|key| self.is_nameless(**key, &names)).map(|key| key.inode).collect();
         if !unnamed.is_empty() {
             opens::add_held(&mut opens, &pids, &unnamed, self.mounts, self.roots);
-            names = Names::resolve(&opens, self.mounts);
+            names = Names::resolve(&opens, self.mounts, &inodes);
         }
         let mut recording = self.empty(backend, lost + u64::from(opens.overflowed));
         for (key, touches) in touches {

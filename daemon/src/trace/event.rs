@@ -6,6 +6,15 @@
 //! | `mm_filemap_fault` | 6.10 | a mapped page was touched and was not mapped yet |
 //! | `mm_filemap_map_pages` | 6.10 | resident pages around a touched one were mapped with it |
 //! | `mm_filemap_get_pages` | 6.10 | pages were read by `read(2)` and its kin |
+//!
+//! `map_pages` gives the whole window of fault-around (`do_fault_around` in `mm/memory.c`): up to 64 KiB, whatever was
+//! touched of it. It follows a cold fault too, once the page has arrived. All of the window that is resident counts as
+//! touched: of the pages mapped along no later event tells whether they are used, so leaving them out would leave out
+//! what a start needs. It never leaves out anything, but it makes “touched” an upper bound. Measured on Linux 7.2 by the
+//! same starts with fault-around off (`fault_around_bytes` in debugfs, which is for the whole machine and so not for
+//! us), of the pages that count as touched there really were: python3 with a dozen modules 71 %, apt-cache 85 %, git
+//! 37 %, gcc 33 %. Where files are read rather than mapped it is exact. The accessed bits of `smaps` and `pagemap` know
+//! no better on x86, where pages mapped along are marked as accessed (`arch_wants_old_prefaulted_pte`).
 
 use std::path::Path;
 

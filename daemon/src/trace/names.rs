@@ -4,7 +4,7 @@
 //! own) and overlayfs (the pages belong to the file in the layer below). The mount that a file was opened through knows:
 //! mountinfo has the super block's number, and the layers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -35,11 +35,21 @@ pub struct Names {
 }
 
 impl Names {
-    /// Works out the names of what was opened. Only files that are on file systems that may be touched are looked at.
+    /// Works out the names of what was opened, as far as it may have one of these inode numbers: all of the machine's
+    /// opens are heard. Only files that are on file systems that may be touched are looked at.
     #[must_use]
-    pub fn resolve(opens: &Opens, ours: &Mounts) -> Self {
+    pub fn resolve(opens: &Opens, ours: &Mounts, inodes: &HashSet<u64>) -> Self {
         let mut names = Self::default();
-        for opened in &opens.files {
+        // An overlay's inode numbers are its own.
+        let may_be = |opened: &&Opened| {
+            inodes.contains(&opened.inode)
+                || opens
+                    .foreign
+                    .get(&opened.mount)
+                    .or_else(|| ours.by_id(opened.mount))
+                    .is_some_and(|mount| mount.kind() == Kind::Overlay)
+        };
+        for opened in opens.files.iter().filter(may_be) {
             if let Some((key, named)) = name(opened, opens, ours) {
                 let files = names.files.entry(key).or_default();
                 if !files.contains(&named) {
@@ -144,7 +154,7 @@ mod tests {
         let foreign = theirs.iter().map(|mount| (mount.id, mount.clone())).collect();
         let opens =
             Opens { files: vec![opened("/var/lib/app/files/bin/x", 90, 5)], foreign, overflowed: false };
-        let names = Names::resolve(&opens, &ours);
+        let names = Names::resolve(&opens, &ours, &[5, 257].into());
         assert_eq!(names.of(key(8, 1, 5)), [named("/var/lib/app/files/bin/x", 5)]);
     }
 
@@ -155,7 +165,7 @@ mod tests {
         )
         .unwrap();
         let files = vec![opened("/bin/x", 1, 257), opened("/home/y", 2, 257)];
-        let names = Names::resolve(&Opens { files, ..Opens::default() }, &ours);
+        let names = Names::resolve(&Opens { files, ..Opens::default() }, &ours, &[257].into());
         assert_eq!(names.of(key(0, 26, 257)), [named("/bin/x", 257), named("/home/y", 257)]);
     }
 
@@ -165,7 +175,7 @@ mod tests {
             Mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /net rw - nfs4 server:/ rw\n")
                 .unwrap();
         let opens = Opens { files: vec![opened("/net/x", 2, 5), opened("/gone", 99, 6)], ..Opens::default() };
-        let names = Names::resolve(&opens, &ours);
+        let names = Names::resolve(&opens, &ours, &[5, 257].into());
         assert!(names.of(key(0, 40, 5)).is_empty() && names.files.is_empty());
     }
 

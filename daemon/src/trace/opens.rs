@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -40,6 +41,12 @@ pub enum OpensError {
         source: io::Error,
     },
 }
+
+/// The listening thread's niceness.
+const NICENESS: i32 = 10;
+/// How long opens are let gather, so that a start with hundreds of them is not interrupted by each. Short enough for
+/// nearly all openers to be there still when they have to be asked.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// One file that was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,6 +186,8 @@ struct State {
 
 impl State {
     fn listen(&mut self, stop: &OwnedFd) {
+        // Of this thread alone, as Linux has it: the program that starts is not to wait for a processor because of us.
+        let _ = rustix::process::setpriority_process(None, NICENESS);
         loop {
             let mut fds = vec![PollFd::new(&self.group, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
             fds.extend(self.namespaces.tables().map(|table| PollFd::new(table, PollFlags::PRI)));
@@ -197,6 +206,7 @@ impl State {
             if stopping {
                 return;
             }
+            std::thread::sleep(PAUSE);
         }
     }
 

@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::assemble::Assembly;
 use super::decode::{Decoded, correct_reads, decode};
-use super::event::{ADDED, Decoder, PageEvent, TOUCHED};
+use super::event::{ADDED, Decoder, TOUCHED};
 use super::format::{FormatError, PageLayout};
 use super::opens::{Listener, OpensError};
 use super::pipes::Collector;
@@ -132,16 +132,20 @@ impl Recorder {
         let Self { tracing, listener, backend, mounts, roots, began } = self;
         // Mounts that the run has added to our namespace belong to it.
         let mounts = Mounts::of(&roots, None).unwrap_or(mounts);
-        let (events, lost_events) = match tracing {
-            Some(tracing) => tracing.finish()?,
-            None => (Vec::new(), 0),
+        let (traced, instance) = match tracing {
+            Some(tracing) => tracing.finish().map(|(decoded, instance)| (Some(decoded), Some(instance)))?,
+            None => (None, None),
         };
         let opens = listener.finish();
         let assembly = Assembly { mounts: &mounts, roots: &roots, began, run };
-        Ok(match backend {
-            Backend::Resident => assembly.resident(&opens),
-            Backend::Touched | Backend::Added => assembly.traced(backend, events, opens, lost_events),
-        })
+        Ok(std::thread::scope(|scope| {
+            // The kernel takes a tenth of a second to remove an instance: it waits for every processor to pass by.
+            scope.spawn(|| drop(instance));
+            match traced {
+                None => assembly.resident(&opens),
+                Some(decoded) => assembly.traced(backend, decoded, opens),
+            }
+        }))
     }
 }
 
@@ -166,15 +170,16 @@ impl Tracing {
         Ok(Self { collector, filter, decoder, layout, probe_pages, instance })
     }
 
-    fn finish(self) -> Result<(Vec<PageEvent>, u64), RecordError> {
+    /// Ends it. The instance can then be dropped: nothing of it is open any more.
+    fn finish(self) -> Result<(Decoded, Instance), RecordError> {
         self.instance.stop()?;
         let own = self.collector.id().unsigned_abs();
         let pages = self.collector.finish();
         let counts = self.instance.counts()?;
-        let Decoded { mut events, lost } = decode(&pages, &self.layout, &self.decoder, counts);
-        correct_reads(&mut events, own, self.probe_pages);
-        events.retain(|event| event.pid != own);
-        Ok((events, lost))
+        let mut decoded = decode(&pages, &self.layout, &self.decoder, counts);
+        correct_reads(&mut decoded.events, own, self.probe_pages);
+        decoded.events.retain(|event| event.pid != own);
+        Ok((decoded, self.instance))
     }
 }
 

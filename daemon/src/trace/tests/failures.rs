@@ -26,9 +26,9 @@ fn events_lost_for_want_of_room_are_counted() {
     let path = image.file("file", bytes(2000));
     drop(recorder(Backend::Touched));
     let small = Recorder::with_buffer(Backend::Touched, &Roots::default(), Some(4)).unwrap();
-    let recorded = Recorded1::start(small, &dd(&path, 120_000));
-    recorded.until_over();
-    let recording = recorded.finish();
+    let running = Running::start(small, &dd(&path, 120_000));
+    running.until_over();
+    let recording = running.finish();
     assert!(recording.lost_events > 0);
     assert!(recording.lost_events < 121_000, "{}", recording.lost_events);
     // The beginning is what is kept.
@@ -44,9 +44,9 @@ fn a_flood_of_events_takes_no_more_than_its_share_of_memory() {
     let events = (LIMIT * 2 / 40) as u64;
     let loops = events / 120_000;
     let one = format!("dd if={} of=/dev/null bs=64 count=120000 status=none", path.display());
-    let recorded = Recorded1::start(recorder, &shell(&format!("for i in $(seq {loops}); do {one}; done")));
-    recorded.until_over();
-    let recording = recorded.finish();
+    let running = Running::start(recorder, &shell(&format!("for i in $(seq {loops}); do {one}; done")));
+    running.until_over();
+    let recording = running.finish();
     assert!(recording.lost_events > events / 4, "{} of {events}", recording.lost_events);
     assert_eq!(pages_of(&recording, &path), [range(0, (120_000_u64 * 64).div_ceil(page_size()))]);
 }
@@ -58,8 +58,8 @@ fn a_dropped_recorder_leaves_neither_instance_nor_thread() {
         let (path, thread) = recorder.instance().map(|(path, id)| (path.to_owned(), id)).unwrap();
         assert!(path.exists() && has_task(thread));
         if with_run {
-            let recorded = Recorded1::start(recorder, &shell("sleep 60"));
-            drop(recorded);
+            let running = Running::start(recorder, &shell("sleep 60"));
+            drop(running);
         } else {
             drop(recorder);
         }
@@ -71,9 +71,9 @@ fn a_dropped_recorder_leaves_neither_instance_nor_thread() {
 fn a_finished_recorder_leaves_neither_instance_nor_thread() {
     let Some(recorder) = recorder(Backend::Touched) else { return };
     let (path, thread) = recorder.instance().map(|(path, id)| (path.to_owned(), id)).unwrap();
-    let recorded = Recorded1::start(recorder, &shell("true"));
-    recorded.until_over();
-    recorded.finish();
+    let running = Running::start(recorder, &shell("true"));
+    running.until_over();
+    running.finish();
     assert!(!has_task(thread));
     until("the end of the instance", || !path.exists());
 }
@@ -113,9 +113,9 @@ fn without_a_mounted_tracefs_a_mount_of_its_own_is_used_and_nothing_stays_mounte
     make_cold(&path);
     let recorder = recorder(Backend::Touched).unwrap();
     let name = recorder.instance().unwrap().0.file_name().unwrap().to_owned();
-    let recorded = Recorded1::start(recorder, &command(&[line("read 4 2", &path)]));
-    recorded.until_over();
-    assert_eq!(pages_of(&recorded.finish(), &path), [range(4, 6)]);
+    let running = Running::start(recorder, &command(&[line("read 4 2", &path)]));
+    running.until_over();
+    assert_eq!(pages_of(&running.finish(), &path), [range(4, 6)]);
     drop(image);
     let ids = |mounts: &Mounts| mounts.iter().map(|mount| mount.id).collect::<Vec<_>>();
     assert_eq!(ids(&own_mounts()), ids(&before));

@@ -22,7 +22,7 @@ fn only_files_that_stay_are_recorded() {
         path
     };
     let [stays, deleted, replaced, replacement] = ["stays", "deleted", "replaced", "replacement"].map(make);
-    let made = image.join("made");
+    let new = image.join("made");
     let (fifo, socket) = (image.join("fifo"), image.join("socket"));
     assert!(run("mkfifo", &[fifo.to_str().unwrap()]));
     let _listener = UnixListener::bind(&socket).unwrap();
@@ -33,7 +33,7 @@ fn only_files_that_stay_are_recorded() {
         line("delete", &deleted),
         line("read 1 1", &replaced),
         format!("replace {} {}", replacement.display(), replaced.display()),
-        line("write", &made),
+        line("write", &new),
         line("open", &fifo),
         line("open", &socket),
         line("open", PathBuf::from("/dev/null").as_path()),
@@ -44,7 +44,7 @@ fn only_files_that_stay_are_recorded() {
         let _ = [&stays].map(|path| make_cold(path));
         let Some(recording) = record(backend, &script) else { return };
         assert_eq!(pages_of(&recording, &stays), [range(1, 2)], "{backend:?}");
-        for path in [&deleted, &replaced, &replacement, &made, &fifo, &socket, &device] {
+        for path in [&deleted, &replaced, &replacement, &new, &fifo, &socket, &device] {
             assert!(file_of(&recording, path).is_none(), "{backend:?} {}", path.display());
         }
         for file in &recording.files {
@@ -54,7 +54,7 @@ fn only_files_that_stay_are_recorded() {
         image.file("deleted", bytes(20));
         image.file("replaced", bytes(20));
         image.file("replacement", bytes(20));
-        fs::remove_file(&made).unwrap();
+        fs::remove_file(&new).unwrap();
     }
 }
 
@@ -80,7 +80,7 @@ fn a_name_that_is_not_utf8_is_kept_as_it_is() {
     }
 }
 
-/// A program that has opened a file before it is recorded: what it touches has to be asked for by other means.
+/// A program that has opened a file before it is running: what it touches has to be asked for by other means.
 #[test]
 fn what_was_opened_before_the_recording_is_found_while_the_program_lives() {
     let Some(image) = LoopImage::new("ext4", 64) else { return };
@@ -140,8 +140,8 @@ fn a_file_that_grows_or_shrinks_is_recorded_as_far_as_it_reaches() {
     make_cold(&path);
     let Some(recorder) = recorder(Backend::Touched) else { return };
     let script = [line("read 1 30", &path), line("tell", &ready), "hold".to_owned()];
-    let recorded = Recorded1::start(recorder, &command(&script));
+    let running = Running::start(recorder, &command(&script));
     until("the program", || ready.exists());
     File::options().write(true).open(&path).unwrap().set_len(bytes(8) as u64 + 1).unwrap();
-    assert_eq!(pages_of(&recorded.finish(), &path), [range(1, 9)]);
+    assert_eq!(pages_of(&running.finish(), &path), [range(1, 9)]);
 }

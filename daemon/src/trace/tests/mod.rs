@@ -1,4 +1,4 @@
-//! On the real kernel: programs that touch what a test tells them to, recorded as any program is, and compared with what
+//! On the real kernel: programs that touch what a test tells them to, running as any program is, and compared with what
 //! the kernel says by other means.
 
 mod backends;
@@ -41,13 +41,13 @@ fn recorder(backend: Backend) -> Option<Recorder> {
     }
 }
 
-/// A program that is recorded.
-struct Recorded1 {
+/// A program that is running.
+struct Running {
     recorder: Recorder,
     run: Run,
 }
 
-impl Recorded1 {
+impl Running {
     /// Starts it as callers do: its number goes to the filter through the gate.
     fn start(recorder: Recorder, command: &Command) -> Self {
         let gate = Gate { start: Arc::new(StartEvent::new().unwrap()), announce_to: recorder.announce_to() };
@@ -71,9 +71,9 @@ impl Recorded1 {
 
 /// Records a script of `program` from its start to its end.
 fn record(backend: Backend, script: &[String]) -> Option<Recording> {
-    let recorded = Recorded1::start(recorder(backend)?, &program::command(script));
-    recorded.until_over();
-    Some(recorded.finish())
+    let running = Running::start(recorder(backend)?, &program::command(script));
+    running.until_over();
+    Some(running.finish())
 }
 
 fn shell(script: &str) -> Command {

@@ -23,9 +23,9 @@ fn check(before: &str, script: &[String], expected: &[(&Path, PageRange)]) {
     }
     for backend in [Backend::Touched, Backend::Resident] {
         let Some(recorder) = recorder(backend) else { return };
-        let recorded = Recorded1::start(recorder, &prepared(before, script));
-        recorded.until_over();
-        let recording = recorded.finish();
+        let running = Running::start(recorder, &prepared(before, script));
+        running.until_over();
+        let recording = running.finish();
         for (path, pages) in expected {
             assert_eq!(pages_of(&recording, path), [*pages], "{backend:?} {}", path.display());
         }
