@@ -123,9 +123,9 @@ impl Mounts {
     /// When the table cannot be read or is not in the kernel's format.
     pub fn of(roots: &Roots, pid: Option<u32>) -> Result<Self, MountsError> {
         // A thread may have a mount namespace of its own; `/proc/self` would speak of the process's first thread.
-        let thread = || match roots.proc.join("thread-self").exists() {
-            true => "thread-self".to_owned(),
-            false => "self".to_owned(),
+        let thread = || {
+            let here = ["thread-self", "self"].into_iter().find(|name| roots.proc.join(name).exists());
+            here.unwrap_or("self").to_owned()
         };
         let path = roots.proc.join(pid.map_or_else(thread, |pid| pid.to_string())).join("mountinfo");
         match std::fs::read(&path) {

@@ -11,23 +11,40 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::mounts::{Mount, Mounts};
 use crate::roots::Roots;
+
+/// One process's table of mounts, kept open.
+#[derive(Debug)]
+struct Table {
+    pid: i32,
+    /// The process's root, in its namespace: its table speaks of paths below that, the names of open files do not.
+    root: PathBuf,
+    file: File,
+}
+
+impl Table {
+    fn read(&self) -> Option<Mounts> {
+        let mut text = Vec::new();
+        let mut file = &self.file;
+        file.rewind().ok()?;
+        file.read_to_end(&mut text).ok()?;
+        Mounts::parse(&text).ok()
+    }
+}
 
 /// The namespaces met.
 #[derive(Debug)]
 pub(super) struct Namespaces {
     roots: Roots,
     own: HashSet<u64>,
-    /// Mounts that are not ours, by number.
+    /// Mounts that are not ours, by number, with their places from the root of their namespace.
     foreign: HashMap<u64, Mount>,
-    /// A table of each namespace met, by the name that the kernel gives the namespace, and a process in it.
-    tables: HashMap<PathBuf, (i32, File)>,
-    /// The root of each process met, as it was last.
-    root_of: HashMap<i32, PathBuf>,
-    /// Of the foreign mounts, what was not yet asked for with [`Namespaces::take_fresh`], and a process that sees it.
+    /// A table of each namespace met, by the name that the kernel gives the namespace.
+    tables: HashMap<PathBuf, Table>,
+    /// Of the foreign mounts, what was not yet asked for with [`Namespaces::take_fresh`], with its place as a process sees it.
     fresh: Vec<(i32, Mount)>,
 }
 
@@ -39,7 +56,6 @@ impl Namespaces {
             own,
             foreign: HashMap::new(),
             tables: HashMap::new(),
-            root_of: HashMap::new(),
             fresh: Vec::new(),
         };
         // Our own too, for what is mounted in it from now on.
@@ -53,32 +69,22 @@ impl Namespaces {
         if self.own.contains(&mount) {
             return Some(name);
         }
-        let seen = self.below_root_of(pid, name);
-        let inside = |all: &HashMap<u64, Mount>| all.get(&mount)?.inside(&seen);
+        let inside = |all: &HashMap<u64, Mount>| all.get(&mount)?.inside(&name);
         inside(&self.foreign).or_else(|| {
             self.look(pid);
             inside(&self.foreign)
         })
     }
 
-    /// A process's table of mounts speaks of paths below its root.
-    fn below_root_of(&mut self, pid: i32, name: PathBuf) -> PathBuf {
-        if let Ok(root) = std::fs::read_link(self.roots.proc.join(format!("{pid}/root"))) {
-            self.root_of.insert(pid, root);
-        }
-        match self.root_of.get(&pid).and_then(|root| name.strip_prefix(root).ok()) {
-            Some(rest) => Path::new("/").join(rest),
-            None => name,
-        }
-    }
-
     /// Learns what is mounted where the process is, or, if it is gone, in all namespaces met.
     fn look(&mut self, pid: i32) {
         let process = self.roots.proc.join(pid.to_string());
-        if let Ok(table) = File::open(process.join("mountinfo")) {
-            self.learn(pid, &table);
+        if let Ok(file) = File::open(process.join("mountinfo")) {
+            let root = std::fs::read_link(process.join("root")).unwrap_or_else(|_| "/".into());
+            let table = Table { pid, root, file };
+            self.learn(&table);
             if let Ok(namespace) = std::fs::read_link(process.join("ns/mnt")) {
-                self.tables.insert(namespace, (pid, table));
+                self.tables.insert(namespace, table);
             }
             return;
         }
@@ -87,25 +93,27 @@ impl Namespaces {
 
     /// The tables, to be waited for: the kernel says `POLLPRI` when something is mounted (`proc_pid_mountinfo(5)`).
     pub(super) fn tables(&self) -> impl Iterator<Item = &File> {
-        self.tables.values().map(|(_, table)| table)
+        self.tables.values().map(|table| &table.file)
     }
 
     /// Reads those tables again that `changed` says so of, by their place in [`Namespaces::tables`].
     pub(super) fn learn_again(&mut self, changed: impl Fn(usize) -> bool) {
         let tables = std::mem::take(&mut self.tables);
-        for (_, (pid, table)) in tables.values().enumerate().filter(|(place, _)| changed(*place)) {
-            self.learn(*pid, table);
+        for (_, table) in tables.values().enumerate().filter(|(place, _)| changed(*place)) {
+            self.learn(table);
         }
         self.tables = tables;
     }
 
-    fn learn(&mut self, pid: i32, mut table: &File) {
-        let mut text = Vec::new();
-        let read = table.rewind().and_then(|()| table.read_to_end(&mut text));
-        let Some(theirs) = read.ok().and_then(|_| Mounts::parse(&text).ok()) else { return };
+    fn learn(&mut self, table: &Table) {
+        let Some(theirs) = table.read() else { return };
         for mount in theirs.iter().filter(|mount| !self.own.contains(&mount.id)) {
-            if self.foreign.insert(mount.id, mount.clone()).is_none() {
-                self.fresh.push((pid, mount.clone()));
+            let below = mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point);
+            // Joining nothing would add a slash.
+            let mount_point =
+                if below.as_os_str().is_empty() { table.root.clone() } else { table.root.join(below) };
+            if self.foreign.insert(mount.id, Mount { mount_point, ..mount.clone() }).is_none() {
+                self.fresh.push((table.pid, mount.clone()));
             }
         }
     }

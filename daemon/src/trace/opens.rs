@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -41,12 +40,6 @@ pub enum OpensError {
         source: io::Error,
     },
 }
-
-/// The listening thread's niceness.
-const NICENESS: i32 = 10;
-/// How long opens are let gather, so that a start with hundreds of them is not interrupted by each. Short enough for
-/// nearly all openers to be there still when they have to be asked.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// One file that was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +102,7 @@ impl Listener {
             roots: roots.clone(),
             namespaces: Namespaces::new(mounts, roots),
             marked,
+            unmarked: Vec::new(),
             known: HashSet::new(),
             files: Vec::new(),
             overflowed: false,
@@ -179,6 +173,8 @@ struct State {
     roots: Roots,
     namespaces: Namespaces,
     marked: HashSet<DeviceNumber>,
+    /// Foreign mounts whose file systems are not marked yet, each with a process that saw it.
+    unmarked: Vec<(i32, Mount)>,
     known: HashSet<Found>,
     files: Vec<Opened>,
     overflowed: bool,
@@ -186,8 +182,6 @@ struct State {
 
 impl State {
     fn listen(&mut self, stop: &OwnedFd) {
-        // Of this thread alone, as Linux has it: the program that starts is not to wait for a processor because of us.
-        let _ = rustix::process::setpriority_process(None, NICENESS);
         loop {
             let mut fds = vec![PollFd::new(&self.group, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
             fds.extend(self.namespaces.tables().map(|table| PollFd::new(table, PollFlags::PRI)));
@@ -200,13 +194,12 @@ impl State {
             drop(fds);
             if mounted.contains(&true) {
                 self.namespaces.learn_again(|place| mounted[place]);
-                self.mark_fresh();
+                self.mark_fresh(None);
             }
             self.take_all();
             if stopping {
                 return;
             }
-            std::thread::sleep(PAUSE);
         }
     }
 
@@ -232,23 +225,32 @@ impl State {
             return;
         }
         let place = name(fd).and_then(|name| self.namespaces.place(mount, name, pid));
-        self.mark_fresh();
+        self.mark_fresh(Some(pid));
         if let Some(path) = place {
             self.files.push(Opened { path, mount, inode, pid, at });
         }
     }
 
-    /// Listens also to the file systems that only another namespace has: a run may mount some itself.
-    fn mark_fresh(&mut self) {
-        for (pid, mount) in self.namespaces.take_fresh() {
-            if mount.kind().is_readable() && !self.marked.contains(&mount.device) {
-                let inside = mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point);
-                let at = self.roots.proc.join(format!("{pid}/root")).join(inside);
-                if mark(&self.group, &at).is_ok() {
-                    self.marked.insert(mount.device);
-                }
+    /// Listens also to the file systems that only another namespace has: a run may mount some itself. They are reached
+    /// by way of a process that sees them; if that is gone, by way of `witness`, or else when the next one comes by.
+    fn mark_fresh(&mut self, witness: Option<i32>) {
+        self.unmarked.extend(self.namespaces.take_fresh());
+        let Self { group, roots, marked, unmarked, .. } = self;
+        unmarked.retain(|(pid, mount)| {
+            if !mount.kind().is_readable() || marked.contains(&mount.device) {
+                return false;
             }
-        }
+            let inside = mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point);
+            let reached = [Some(*pid), witness].into_iter().flatten().any(|pid| {
+                mark(group, &roots.proc.join(format!("{pid}/root")).join(inside)).is_ok()
+                    && Mounts::of(roots, Some(pid.unsigned_abs()))
+                        .is_ok_and(|theirs| theirs.by_device(mount.device).next().is_some())
+            });
+            if reached {
+                marked.insert(mount.device);
+            }
+            !reached
+        });
     }
 
     fn into_opens(self) -> Opens {

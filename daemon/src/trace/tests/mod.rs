@@ -135,5 +135,3 @@ fn common(ranges: &[PageRange], others: &[PageRange]) -> Vec<PageRange> {
     });
     both.collect()
 }
-
-const PATIENCE: Duration = Duration::from_secs(20);
