@@ -22,7 +22,9 @@ fn see(backend: Backend) -> Option<Seen> {
     let image = LoopImage::new("ext4", 64)?;
     let [ahead, warm, opened] = ["ahead", "warm", "opened"].map(|name| image.file(name, bytes(200)));
     make_cold(&ahead);
-    [&warm, &opened].iter().for_each(|path| drop(fs::read(path).unwrap()));
+    for path in [&warm, &opened] {
+        fs::read(path).unwrap();
+    }
     let script = [line("window 70", &ahead), line("read 5 2", &warm), line("open", &opened)];
     let recording = record(backend, &script)?;
     assert_eq!(recording.backend, backend);

@@ -189,7 +189,9 @@ proptest! {
     ) {
         let mut processors = raw(kernel);
         for damage in &damages {
-            processors.iter_mut().for_each(|bytes| damage.apply(bytes));
+            for bytes in &mut processors {
+                damage.apply(bytes);
+            }
         }
         let total: usize = processors.iter().map(Vec::len).sum();
         let found = Kernel::new(kernel).decode(processors, Counts::default());
