@@ -117,13 +117,17 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// The mounts that process `pid` sees, or this process with `None`.
+    /// The mounts that process `pid` sees, or the calling thread with `None`.
     ///
     /// # Errors
     /// When the table cannot be read or is not in the kernel's format.
     pub fn of(roots: &Roots, pid: Option<u32>) -> Result<Self, MountsError> {
-        let process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-        let path = roots.proc.join(process).join("mountinfo");
+        // A thread may have a mount namespace of its own; `/proc/self` would speak of the process's first thread.
+        let thread = || {
+            let here = ["thread-self", "self"].into_iter().find(|name| roots.proc.join(name).exists());
+            here.unwrap_or("self").to_owned()
+        };
+        let path = roots.proc.join(pid.map_or_else(thread, |pid| pid.to_string())).join("mountinfo");
         match std::fs::read(&path) {
             Ok(text) => Self::parse(&text),
             Err(source) => Err(MountsError::Read { path, source }),

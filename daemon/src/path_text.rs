@@ -1,104 +1,190 @@
-//! Paths as text that can be shown, typed, stored and read back, whatever bytes they hold.
+//! Paths as text that can be shown, typed, stored and read back, and as serde values that survive exactly, whatever
+//! bytes they hold.
 //!
-//! Format: UTF-8 as it is, except that a backslash is doubled, and a byte that is no part of UTF-8, or a control
-//! character, is `\xNN`. For use as `#[serde(with = "crate::path_text")]`, since serde refuses paths that are not UTF-8.
+//! In the text a backslash is written `\\`, and each byte that is no part of UTF-8 or belongs to a control character
+//! (Unicode's `Cc`, so that no text moves a terminal's cursor) `\xNN`, in lower case; everything else stands for itself.
+//! Each path has exactly one text, and what is not the text of a path is refused.
+//!
+//! Serde's own form of a path is a string, and fails where the path is not UTF-8. With
+//! `#[serde(with = "crate::path_text")]` a path is its text in formats for people (JSON) and its bytes in compact ones.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::fmt::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::ser::Serializer;
 
-/// The path as text.
+/// The text of a path.
 #[must_use]
 pub fn to_text(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match character {
+        for c in chunk.valid().chars() {
+            match c {
                 '\\' => text.push_str("\\\\"),
-                // Of the control characters only those of one byte have this form.
-                c if c.is_ascii_control() => push_byte(&mut text, c as u8),
+                c if c.is_control() => escape(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
                 c => text.push(c),
             }
         }
-        for &byte in chunk.invalid() {
-            push_byte(&mut text, byte);
-        }
+        escape(&mut text, chunk.invalid());
     }
     text
 }
 
-fn push_byte(text: &mut String, byte: u8) {
-    // Writing to a string cannot fail.
-    let _ = write!(text, "\\x{byte:02x}");
+fn escape(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\\x{byte:02x}");
+    }
 }
 
-/// The path of a text; `None` if a backslash in it is followed by neither another nor `xNN`.
+/// The path of a text, or `None` if the text is not exactly what [`to_text`] writes for some path.
 #[must_use]
 pub fn from_text(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        match (first, tail) {
-            (b'\\', [b'\\', after @ ..]) => {
-                bytes.push(b'\\');
-                rest = after;
-            }
-            (b'\\', [b'x', high, low, after @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                bytes.push(u8::try_from(digit(high)? << 4 | digit(low)?).ok()?);
-                rest = after;
-            }
-            (b'\\', _) => return None,
-            (byte, _) => bytes.push(*byte),
+    let mut rest = text;
+    while let Some((plain, escaped)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        if let Some(after) = escaped.strip_prefix('\\') {
+            bytes.push(b'\\');
+            rest = after;
+        } else {
+            let digits = escaped.strip_prefix('x')?.get(..2)?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = escaped.get(3..)?;
         }
     }
-    Some(OsString::from_vec(bytes).into())
+    bytes.extend_from_slice(rest.as_bytes());
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    (to_text(&path) == text).then_some(path)
 }
 
-/// Writes the path as text.
+/// For serde.
 ///
 /// # Errors
-/// Those of the serializer.
+/// What the serializer returns.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&to_text(path))
+    if serializer.is_human_readable() {
+        serializer.serialize_str(&to_text(path))
+    } else {
+        serializer.serialize_bytes(path.as_os_str().as_bytes())
+    }
 }
 
-/// Reads a path from text.
+/// For serde.
 ///
 /// # Errors
-/// Those of the deserializer, and text that [`from_text`] does not take.
+/// What the deserializer returns, or that a text is not a path's.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    from_text(&text).ok_or_else(|| D::Error::custom(format!("not an escaped path: {text}")))
+    if deserializer.is_human_readable() {
+        deserializer.deserialize_str(PathVisitor)
+    } else {
+        deserializer.deserialize_bytes(PathVisitor)
+    }
+}
+
+struct PathVisitor;
+
+impl<'de> Visitor<'de> for PathVisitor {
+    type Value = PathBuf;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a path in which \\ is \\\\ and a control character, or a byte that is not UTF-8, is \\xNN",
+        )
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PathBuf, E> {
+        from_text(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<PathBuf, E> {
+        Ok(PathBuf::from(OsString::from_vec(bytes.to_vec())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<PathBuf, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = seq.next_element()? {
+            bytes.push(byte);
+        }
+        Ok(PathBuf::from(OsString::from_vec(bytes)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde::{Deserialize, Serialize};
 
     use super::*;
 
+    fn path(bytes: &[u8]) -> PathBuf {
+        PathBuf::from(OsString::from_vec(bytes.to_vec()))
+    }
+
     #[test]
     fn text_stays_as_it_is_and_the_rest_is_escaped() {
-        assert_eq!(to_text(Path::new("/usr/lib/ä b")), "/usr/lib/ä b");
-        let odd = PathBuf::from(OsString::from_vec(b"/a\\b\n\xff".to_vec()));
-        assert_eq!(to_text(&odd), r"/a\\b\x0a\xff");
-        assert_eq!(from_text(r"/a\q"), None);
-        assert_eq!(from_text(r"/a\x1"), None);
-        assert_eq!(from_text(r"/a\"), None);
+        assert_eq!(to_text(&path(b"/usr/lib/caf\xc3\xa9 b")), "/usr/lib/café b");
+        assert_eq!(to_text(&path(b"/a\\b\n\xff")), r"/a\\b\x0a\xff");
+        assert_eq!(to_text(&path(b"/home/a\\b\xff\xc3")), r"/home/a\\b\xff\xc3");
+        assert_eq!(
+            to_text(&path(b"/\x1b[2J\x7f\xc2\x9b")),
+            r"/\x1b[2J\x7f\xc2\x9b",
+            "no text moves a cursor"
+        );
+    }
+
+    #[test]
+    fn another_text_of_the_same_path_is_refused() {
+        for text in [
+            r"/\x61",
+            r"/\xFF",
+            r"/\",
+            r"/\x",
+            r"/\xf",
+            r"/a\x1",
+            r"/\q",
+            r"/\xé",
+            r"/\x+f",
+            r"/\xc3\xa9",
+            r"/\x5c",
+            "/\n",
+            "/\u{9b}",
+        ] {
+            assert_eq!(from_text(text), None, "{text:?}");
+        }
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Holder {
+        #[serde(with = "crate::path_text")]
+        path: PathBuf,
     }
 
     proptest! {
         #[test]
-        fn any_path_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let path = PathBuf::from(OsString::from_vec(bytes));
-            prop_assert_eq!(from_text(&to_text(&path)), Some(path));
+        fn every_path_survives(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\\'), Just(b'x'), Just(0xc2)], 0..60)) {
+            let path = path(&bytes);
+            let text = to_text(&path);
+            prop_assert!(!text.contains(char::is_control));
+            prop_assert_eq!(from_text(&text), Some(path.clone()));
+
+            let holder = Holder { path };
+            let json = serde_json::to_string(&holder).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Holder>(&json).unwrap(), &holder);
+            let compact = postcard::to_stdvec(&holder).unwrap();
+            prop_assert!(compact.ends_with(&bytes), "bytes as they are");
+            prop_assert_eq!(postcard::from_bytes::<Holder>(&compact).unwrap(), holder);
+        }
+
+        #[test]
+        fn no_text_is_accepted_that_is_not_a_paths_own(text in r"(\\|x|[0-9a-f]|é|/|\n){0,12}") {
+            if let Some(path) = from_text(&text) {
+                prop_assert_eq!(to_text(&path), text);
+            }
         }
     }
 }

@@ -72,6 +72,7 @@ pub struct Touch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedFile {
     /// Where it is in the daemon's own mount namespace. Absolute, no links, not necessarily UTF-8.
+    #[serde(with = "crate::path_text")]
     pub path: PathBuf,
     /// Which file it was at the end of the recording.
     pub identity: FileIdentity,

@@ -10,7 +10,7 @@
 //! The first line tells what follows: the format, the page size, and the length and checksum of the rest. The checksum
 //! (CRC-32) also covers the first line up to itself. Then one line of JSON for each device and file, in the profile's
 //! order, so that `diff` shows which files two profiles disagree on, and `jq` reads it. A range is `[first page, page
-//! after the last, nanoseconds from the start to the first need, history]`; paths are written as [`super::path_text`] says.
+//! after the last, nanoseconds from the start to the first need, history]`; paths are written as [`crate::path_text`] says.
 //!
 //! JSON because people compare and check what they are given to read ahead as root; it is about twice the size of a
 //! compact form, which does not matter for one file. The store is compact. A checksum guards against damage, not

@@ -2,7 +2,6 @@
 
 pub mod atomic;
 pub mod exchange;
-pub mod path_text;
 #[cfg(test)]
 pub(crate) mod testing;
 mod verify;
@@ -71,7 +70,7 @@ pub struct RangeUse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProfile {
     /// Where it is. Absolute, no links, not necessarily UTF-8.
-    #[serde(with = "path_text")]
+    #[serde(with = "crate::path_text")]
     pub path: PathBuf,
     /// Which file it was when it was last seen: another one there has lost its ranges.
     pub identity: FileIdentity,

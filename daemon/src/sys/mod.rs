@@ -9,3 +9,5 @@ pub mod residency;
 #[cfg(test)]
 pub(crate) mod loop_images;
 pub mod spawn;
+#[cfg(test)]
+pub(crate) mod touching;

@@ -6,6 +6,15 @@
 //! | `mm_filemap_fault` | 6.10 | a mapped page was touched and was not mapped yet |
 //! | `mm_filemap_map_pages` | 6.10 | resident pages around a touched one were mapped with it |
 //! | `mm_filemap_get_pages` | 6.10 | pages were read by `read(2)` and its kin |
+//!
+//! `map_pages` gives the whole window of fault-around (`do_fault_around` in `mm/memory.c`): up to 64 KiB, whatever was
+//! touched of it. It follows a cold fault too, once the page has arrived. All of the window that is resident counts as
+//! touched: of the pages mapped along no later event tells whether they are used, so leaving them out would leave out
+//! what a start needs. It never leaves out anything, but it makes “touched” an upper bound. Measured on Linux 7.2 by the
+//! same starts with fault-around off (`fault_around_bytes` in debugfs, which is for the whole machine and so not for
+//! us), of the pages that count as touched there really were: python3 with a dozen modules 71 %, apt-cache 85 %, git
+//! 37 %, gcc 33 %. Where files are read rather than mapped it is exact. The accessed bits of `smaps` and `pagemap` know
+//! no better on x86, where pages mapped along are marked as accessed (`arch_wants_old_prefaulted_pte`).
 
 use std::path::Path;
 
@@ -30,13 +39,28 @@ pub struct CacheKey {
     pub inode: u64,
 }
 
-/// Whether pages were brought in or touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happened to pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Brought into the page cache.
+    /// Brought into the page cache, whether wanted or read ahead.
     Added,
-    /// Touched by the process.
-    Touched,
+    /// A mapped page was touched that was not mapped yet, nor could be with what is resident around it.
+    Faulted,
+    /// Read by `read(2)` or its kin.
+    Read,
+    /// Mapped since they were resident, because one of them was touched.
+    Mapped,
+}
+
+impl Kind {
+    fn of(event: &str) -> Self {
+        match event {
+            event if event == TOUCHED[0] => Self::Faulted,
+            event if event == TOUCHED[1] => Self::Read,
+            event if event == TOUCHED[2] => Self::Mapped,
+            _ => Self::Added,
+        }
+    }
 }
 
 /// One decoded event.
@@ -89,7 +113,7 @@ impl Decoder {
             common = Some((format.field("common_type")?, format.field("common_pid")?));
             layouts.push(Layout {
                 id: format.id,
-                kind: if name == ADDED { Kind::Added } else { Kind::Touched },
+                kind: Kind::of(name),
                 inode: format.field("i_ino")?,
                 device: format.field("s_dev")?,
                 first: format.field("index")?,
@@ -200,7 +224,7 @@ mod tests {
     fn the_last_page_is_included() {
         let dir = tracefs(true);
         let event = decode(dir.path(), &payload(3, 0, 7, 9)).unwrap();
-        assert_eq!((event.kind, event.pages), (Kind::Touched, PageRange { start: 7, end: 10 }));
+        assert_eq!((event.kind, event.pages), (Kind::Read, PageRange { start: 7, end: 10 }));
         assert_eq!(decode(dir.path(), &payload(2, 0, 7, 9)).unwrap().pages, PageRange { start: 7, end: 8 });
     }
 

@@ -4,7 +4,7 @@
 //! own) and overlayfs (the pages belong to the file in the layer below). The mount that a file was opened through knows:
 //! mountinfo has the super block's number, and the layers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -16,25 +16,44 @@ use crate::recording::DeviceNumber;
 /// How deep overlays may lie on overlays; the kernel allows two.
 const MAX_STACK: u8 = 3;
 
-/// Paths in our mount namespace, by what the page cache calls the file.
+/// A file that was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Named {
+    /// Its path in our mount namespace, when it was opened.
+    pub path: PathBuf,
+    /// The inode number that `stat(2)` gives for it there: another file may have got the name since.
+    pub inode: u64,
+}
+
+/// Files in our mount namespace, by what the page cache calls them.
 ///
 /// More than one file may have the same key: on btrfs inode numbers are those of a subvolume, the device number is
 /// that of all of them.
 #[derive(Debug, Default)]
 pub struct Names {
-    files: HashMap<CacheKey, Vec<PathBuf>>,
+    files: HashMap<CacheKey, Vec<Named>>,
 }
 
 impl Names {
-    /// Works out the names of what was opened. Only files that are on file systems that may be touched are looked at.
+    /// Works out the names of what was opened, as far as it may have one of these inode numbers: all of the machine's
+    /// opens are heard. Only files that are on file systems that may be touched are looked at.
     #[must_use]
-    pub fn resolve(opens: &Opens, ours: &Mounts) -> Self {
+    pub fn resolve(opens: &Opens, ours: &Mounts, inodes: &HashSet<u64>) -> Self {
         let mut names = Self::default();
-        for opened in &opens.files {
-            if let Some((key, path)) = resolve(opened, opens, ours) {
-                let paths = names.files.entry(key).or_default();
-                if !paths.contains(&path) {
-                    paths.push(path);
+        // An overlay's inode numbers are its own.
+        let may_be = |opened: &&Opened| {
+            inodes.contains(&opened.inode)
+                || opens
+                    .foreign
+                    .get(&opened.mount)
+                    .or_else(|| ours.by_id(opened.mount))
+                    .is_some_and(|mount| mount.kind() == Kind::Overlay)
+        };
+        for opened in opens.files.iter().filter(may_be) {
+            if let Some((key, named)) = name(opened, opens, ours) {
+                let files = names.files.entry(key).or_default();
+                if !files.contains(&named) {
+                    files.push(named);
                 }
             }
         }
@@ -43,38 +62,44 @@ impl Names {
 
     /// The files that `key` may be.
     #[must_use]
-    pub fn of(&self, key: CacheKey) -> &[PathBuf] {
+    pub fn of(&self, key: CacheKey) -> &[Named] {
         self.files.get(&key).map_or(&[], Vec::as_slice)
     }
 }
 
-fn resolve(opened: &Opened, opens: &Opens, ours: &Mounts) -> Option<(CacheKey, PathBuf)> {
-    let (mount, path) = own_path(opened, opens, ours)?;
-    let key = match mount.kind() {
-        Kind::Overlay => below_overlay(mount, &opened.path, ours, MAX_STACK)?,
-        _ => CacheKey { device: mount.device, inode: opened.inode },
+/// What the page cache calls an opened file, and its name; `None` if it has none here or must not be touched.
+pub(super) fn name(opened: &Opened, opens: &Opens, ours: &Mounts) -> Option<(CacheKey, Named)> {
+    let foreign = opens.foreign.get(&opened.mount);
+    if let Some(mount) = foreign.filter(|mount| is_overlay_elsewhere(mount, ours)) {
+        let seen = mount.outside(&opened.path)?;
+        let (key, path) = below_overlay(mount, &seen, ours, MAX_STACK)?;
+        return Some((key, Named { path, inode: key.inode }));
+    }
+    let path = own_path(opened, opens, ours)?;
+    let key = match foreign.or_else(|| ours.by_id(opened.mount))? {
+        mount if mount.kind() == Kind::Overlay => below_overlay(ours.at(&path)?, &path, ours, MAX_STACK)?.0,
+        mount => CacheKey { device: mount.device, inode: opened.inode },
     };
-    Some((key, path))
+    Some((key, Named { path, inode: opened.inode }))
 }
 
-/// The mount that a file was opened through, and the file's path in our own mount namespace, if it has one there and is
-/// on a file system that may be touched.
-pub(super) fn own_path<'a>(
-    opened: &Opened,
-    opens: &'a Opens,
-    ours: &'a Mounts,
-) -> Option<(&'a Mount, PathBuf)> {
-    let found = if let Some(mount) = ours.by_id(opened.mount) {
-        (mount, opened.path.clone())
-    } else {
-        let mount = opens.foreign.get(&opened.mount)?;
-        (mount, ours.host_path(mount, &opened.path)?)
-    };
-    ours.untouchable(&found.1).is_none().then_some(found)
+/// Whether this is an overlay that only another namespace sees, a container's for instance. Its layers may be seen here:
+/// its files are then known by their names there.
+fn is_overlay_elsewhere(mount: &Mount, ours: &Mounts) -> bool {
+    mount.kind() == Kind::Overlay && ours.by_device(mount.device).next().is_none()
 }
 
-/// The file that an overlay's file really is: the first layer that has it.
-fn below_overlay(overlay: &Mount, path: &Path, ours: &Mounts, depth: u8) -> Option<CacheKey> {
+/// An opened file's path in our own mount namespace, if it has one there and is on a file system that may be touched.
+fn own_path(opened: &Opened, opens: &Opens, ours: &Mounts) -> Option<PathBuf> {
+    let path = match opens.foreign.get(&opened.mount) {
+        Some(mount) => ours.find(mount.device, &opened.path)?,
+        None => ours.by_id(opened.mount).map(|_| opened.path.clone())?,
+    };
+    ours.untouchable(&path).is_none().then_some(path)
+}
+
+/// The file that an overlay's file really is, and its path: in the first layer that has it.
+fn below_overlay(overlay: &Mount, path: &Path, ours: &Mounts, depth: u8) -> Option<(CacheKey, PathBuf)> {
     let depth = depth.checked_sub(1)?;
     overlay.overlay_candidates(path).into_iter().find_map(|candidate| {
         if ours.untouchable(&candidate).is_some() {
@@ -84,7 +109,7 @@ fn below_overlay(overlay: &Mount, path: &Path, ours: &Mounts, depth: u8) -> Opti
         let mount = ours.at(&candidate)?;
         match mount.kind() {
             Kind::Overlay => below_overlay(mount, &candidate, ours, depth),
-            _ => Some(CacheKey { device: mount.device, inode: stat.ino() }),
+            _ => Some((CacheKey { device: mount.device, inode: stat.ino() }, candidate)),
         }
     })
 }
@@ -98,7 +123,10 @@ pub fn block_device(key: CacheKey, ours: &Mounts) -> Option<(DeviceNumber, &Moun
         return None;
     }
     let device = super::event::kernel_device(key.inode)?;
-    let mount = ours.by_device(device).find(|mount| mount.kind() == Kind::Drive)?;
+    // One that another mount does not hide: something is asked of it.
+    let mount = ours.by_device(device).find(|mount| {
+        mount.kind() == Kind::Drive && ours.at(&mount.mount_point).is_some_and(|at| at.id == mount.id)
+    })?;
     (device.major != 0).then_some((device, mount))
 }
 
@@ -111,6 +139,10 @@ mod tests {
         Opened { path: path.into(), mount, inode, pid: 1, at: Monotonic(0) }
     }
 
+    fn named(path: &str, inode: u64) -> Named {
+        Named { path: path.into(), inode }
+    }
+
     fn key(major: u32, minor: u32, inode: u64) -> CacheKey {
         CacheKey { device: DeviceNumber { major, minor }, inode }
     }
@@ -120,9 +152,10 @@ mod tests {
         let ours = Mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n").unwrap();
         let theirs = Mounts::parse(b"90 80 8:1 /var/lib/app/files /app rw - ext4 /dev/sda1 rw\n").unwrap();
         let foreign = theirs.iter().map(|mount| (mount.id, mount.clone())).collect();
-        let opens = Opens { files: vec![opened("/app/bin/x", 90, 5)], foreign, overflowed: false };
-        let names = Names::resolve(&opens, &ours);
-        assert_eq!(names.of(key(8, 1, 5)), [PathBuf::from("/var/lib/app/files/bin/x")]);
+        let opens =
+            Opens { files: vec![opened("/var/lib/app/files/bin/x", 90, 5)], foreign, overflowed: false };
+        let names = Names::resolve(&opens, &ours, &[5, 257].into());
+        assert_eq!(names.of(key(8, 1, 5)), [named("/var/lib/app/files/bin/x", 5)]);
     }
 
     #[test]
@@ -132,8 +165,8 @@ mod tests {
         )
         .unwrap();
         let files = vec![opened("/bin/x", 1, 257), opened("/home/y", 2, 257)];
-        let names = Names::resolve(&Opens { files, ..Opens::default() }, &ours);
-        assert_eq!(names.of(key(0, 26, 257)), [PathBuf::from("/bin/x"), PathBuf::from("/home/y")]);
+        let names = Names::resolve(&Opens { files, ..Opens::default() }, &ours, &[257].into());
+        assert_eq!(names.of(key(0, 26, 257)), [named("/bin/x", 257), named("/home/y", 257)]);
     }
 
     #[test]
@@ -142,7 +175,7 @@ mod tests {
             Mounts::parse(b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /net rw - nfs4 server:/ rw\n")
                 .unwrap();
         let opens = Opens { files: vec![opened("/net/x", 2, 5), opened("/gone", 99, 6)], ..Opens::default() };
-        let names = Names::resolve(&opens, &ours);
+        let names = Names::resolve(&opens, &ours, &[5, 257].into());
         assert!(names.of(key(0, 40, 5)).is_empty() && names.files.is_empty());
     }
 

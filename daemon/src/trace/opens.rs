@@ -1,8 +1,8 @@
 //! Which files are opened while a recording goes on: fanotify marks on every file system that may be read
 //! (`fanotify(7)`). Programs are never held up: events only tell, and the queue has no limit.
 //!
-//! The kernel hands over each opened file itself, so its name is that at this very moment in the opener's own mount
-//! namespace, and its mount is known by number.
+//! The kernel hands over each opened file itself, so its name is that at this very moment, and its mount is known by
+//! number, in whatever namespace it was opened.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,9 +14,10 @@ use std::thread::JoinHandle;
 
 use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
+use super::namespaces::Namespaces;
 use crate::mounts::{Mount, Mounts};
 use crate::recording::DeviceNumber;
 use crate::roots::Roots;
@@ -43,7 +44,7 @@ pub enum OpensError {
 /// One file that was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Its name in the opener's mount namespace.
+    /// Its path in our mount namespace; inside the file system if the mount is not ours.
     pub path: PathBuf,
     /// The mount it was opened through.
     pub mount: u64,
@@ -99,10 +100,12 @@ impl Listener {
         let mut state = State {
             group,
             roots: roots.clone(),
-            own: mounts.iter().map(|mount| mount.id).collect(),
+            namespaces: Namespaces::new(mounts, roots),
             marked,
+            unmarked: Vec::new(),
             known: HashSet::new(),
-            opens: Opens::default(),
+            files: Vec::new(),
+            overflowed: false,
         };
         let thread = std::thread::Builder::new()
             .name("opens".into())
@@ -110,7 +113,7 @@ impl Listener {
                 let stop = Arc::clone(&stop);
                 move || {
                     state.listen(&stop);
-                    state.opens
+                    state.into_opens()
                 }
             })
             .map_err(unavailable)?;
@@ -168,22 +171,31 @@ fn mark(group: &Fanotify, at: &Path) -> nix::Result<()> {
 struct State {
     group: Fanotify,
     roots: Roots,
-    own: HashSet<u64>,
+    namespaces: Namespaces,
     marked: HashSet<DeviceNumber>,
-    known: HashSet<(u64, u64)>,
-    opens: Opens,
+    /// Foreign mounts whose file systems are not marked yet, each with a process that saw it.
+    unmarked: Vec<(i32, Mount)>,
+    known: HashSet<Found>,
+    files: Vec<Opened>,
+    overflowed: bool,
 }
 
 impl State {
     fn listen(&mut self, stop: &OwnedFd) {
         loop {
-            let group = PollFd::new(&self.group, PollFlags::IN);
-            let mut fds = [group, PollFd::new(stop, PollFlags::IN)];
+            let mut fds = vec![PollFd::new(&self.group, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+            fds.extend(self.namespaces.tables().map(|table| PollFd::new(table, PollFlags::PRI)));
             match poll(&mut fds, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
             }
             let stopping = !fds[1].revents().is_empty();
+            let mounted: Vec<bool> = fds[2..].iter().map(|fd| !fd.revents().is_empty()).collect();
+            drop(fds);
+            if mounted.contains(&true) {
+                self.namespaces.learn_again(|place| mounted[place]);
+                self.mark_fresh(None);
+            }
             self.take_all();
             if stopping {
                 return;
@@ -197,7 +209,7 @@ impl State {
             let at = Monotonic::now();
             for event in &events {
                 if event.mask().contains(MaskFlags::FAN_Q_OVERFLOW) {
-                    self.opens.overflowed = true;
+                    self.overflowed = true;
                 }
                 if let Some(fd) = event.fd().filter(|_| event.pid() != own_pid) {
                     self.take(fd, event.pid(), at);
@@ -207,41 +219,64 @@ impl State {
     }
 
     fn take(&mut self, fd: BorrowedFd<'_>, pid: i32, at: Monotonic) {
-        let Some((mount, inode)) = mount_and_inode(fd) else { return };
-        if !self.known.insert((mount, inode)) {
+        let Some(found) = find(fd) else { return };
+        let Found { mount, inode, .. } = found;
+        if !self.known.insert(found) {
             return;
         }
-        if !self.own.contains(&mount) && !self.opens.foreign.contains_key(&mount) {
-            self.look_at_namespace(pid);
-        }
-        if let Some(path) = name(fd) {
-            self.opens.files.push(Opened { path, mount, inode, pid, at });
+        let place = name(fd).and_then(|name| self.namespaces.place(mount, name, pid));
+        self.mark_fresh(Some(pid));
+        if let Some(path) = place {
+            self.files.push(Opened { path, mount, inode, pid, at });
         }
     }
 
-    /// Keeps the mounts of another namespace while a process in it is there to be asked, and listens to the file
-    /// systems that only it has: a run may mount some itself, and opens its next file through a mount unknown so far.
-    fn look_at_namespace(&mut self, pid: i32) {
-        let Ok(theirs) = Mounts::of(&self.roots, Some(pid.unsigned_abs())) else { return };
-        for mount in theirs.iter().filter(|mount| !self.own.contains(&mount.id)) {
-            self.opens.foreign.entry(mount.id).or_insert_with(|| mount.clone());
-            if mount.kind().is_readable() && !self.marked.contains(&mount.device) {
-                let inside = mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point);
-                let at = self.roots.proc.join(format!("{pid}/root")).join(inside);
-                if mark(&self.group, &at).is_ok() {
-                    self.marked.insert(mount.device);
-                }
+    /// Listens also to the file systems that only another namespace has: a run may mount some itself. They are reached
+    /// by way of a process that sees them; if that is gone, by way of `witness`, or else when the next one comes by.
+    fn mark_fresh(&mut self, witness: Option<i32>) {
+        self.unmarked.extend(self.namespaces.take_fresh());
+        let Self { group, roots, marked, unmarked, .. } = self;
+        unmarked.retain(|(pid, mount)| {
+            if !mount.kind().is_readable() || marked.contains(&mount.device) {
+                return false;
             }
-        }
+            let inside = mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point);
+            let reached = [Some(*pid), witness].into_iter().flatten().any(|pid| {
+                mark(group, &roots.proc.join(format!("{pid}/root")).join(inside)).is_ok()
+                    && Mounts::of(roots, Some(pid.unsigned_abs()))
+                        .is_ok_and(|theirs| theirs.by_device(mount.device).next().is_some())
+            });
+            if reached {
+                marked.insert(mount.device);
+            }
+            !reached
+        });
+    }
+
+    fn into_opens(self) -> Opens {
+        Opens { files: self.files, foreign: self.namespaces.into_foreign(), overflowed: self.overflowed }
     }
 }
 
-/// The mount and inode of a regular file.
-fn mount_and_inode(fd: BorrowedFd<'_>) -> Option<(u64, u64)> {
+/// A regular file, as seen through a mount. The inode number alone does not say which: below one mount of btrfs there
+/// may be several subvolumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Found {
+    mount: u64,
+    device: (u32, u32),
+    inode: u64,
+}
+
+fn find(fd: BorrowedFd<'_>) -> Option<Found> {
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
     let stat = statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted).ok()?;
     let regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
-    (regular && stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some((stat.stx_mnt_id, stat.stx_ino))
+    let device = (stat.stx_dev_major, stat.stx_dev_minor);
+    (regular && stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(Found {
+        mount: stat.stx_mnt_id,
+        device,
+        inode: stat.stx_ino,
+    })
 }
 
 /// The name of an open file. A file that has none any more is of no use.
@@ -251,34 +286,38 @@ fn name(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     (link.is_absolute() && !(deleted && fs::symlink_metadata(&link).is_err())).then_some(link)
 }
 
-/// What processes have mapped or open that nobody opened during the recording: inherited, or opened before.
+/// Adds what processes have mapped or open that nobody opened during the recording: inherited, or opened before.
 ///
 /// Looks only for `wanted` inodes, in the processes of `pids` that still live.
-#[must_use]
-pub(super) fn held_by(pids: &HashSet<u32>, wanted: &HashSet<u64>, roots: &Roots) -> Vec<Opened> {
-    let mut found = Vec::new();
+pub(super) fn add_held(
+    opens: &mut Opens,
+    pids: &HashSet<u32>,
+    wanted: &HashSet<u64>,
+    ours: &Mounts,
+    roots: &Roots,
+) {
+    let mut namespaces = Namespaces::new(ours, roots);
     let mut seen = HashSet::new();
-    for &pid in pids {
-        for folder in ["map_files", "fd"] {
-            let Ok(entries) = fs::read_dir(roots.proc.join(format!("{pid}/{folder}"))) else { continue };
-            for entry in entries.flatten() {
-                let Ok(file) = rustix::fs::open(
-                    entry.path(),
-                    rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
-                    rustix::fs::Mode::empty(),
-                ) else {
-                    continue;
-                };
-                let Some((mount, inode)) = mount_and_inode(file.as_fd()) else { continue };
-                if wanted.contains(&inode)
-                    && seen.insert((mount, inode))
-                    && let Some(path) = name(file.as_fd())
-                {
-                    let pid = i32::try_from(pid).unwrap_or_default();
-                    found.push(Opened { path, mount, inode, pid, at: Monotonic::now() });
-                }
+    let folders = pids.iter().flat_map(|pid| ["map_files", "fd"].map(|folder| (*pid, folder)));
+    for (pid, folder) in folders {
+        let Ok(entries) = fs::read_dir(roots.proc.join(format!("{pid}/{folder}"))) else { continue };
+        let pid = i32::try_from(pid).unwrap_or_default();
+        for entry in entries.flatten() {
+            let Some(file) = handle(&entry.path()) else { continue };
+            let Some(found) = find(file.as_fd()) else { continue };
+            let Found { mount, inode, .. } = found;
+            if !wanted.contains(&inode) || !seen.insert(found) {
+                continue;
+            }
+            if let Some(path) = name(file.as_fd()).and_then(|name| namespaces.place(mount, name, pid)) {
+                opens.files.push(Opened { path, mount, inode, pid, at: Monotonic::now() });
             }
         }
     }
-    found
+    opens.foreign.extend(namespaces.into_foreign());
+}
+
+/// A file to look at without opening it.
+fn handle(path: &Path) -> Option<OwnedFd> {
+    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()
 }

@@ -4,9 +4,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -14,8 +16,9 @@ use rustix::io::Errno;
 
 use super::tracefs::{Instance, TraceError};
 
-/// The pages kept of one recording, at most: about five million events.
-const LIMIT: usize = 256 << 20;
+/// The bytes of pages kept of one recording, at most: more than a million events, where a large desktop application's
+/// start makes some ten thousand. With this a recording's memory has a bound, whatever a program does.
+pub(super) const LIMIT: usize = 64 << 20;
 
 /// What was collected: the pages of each processor in order, one after the other.
 #[derive(Debug, Default)]
@@ -24,20 +27,21 @@ pub struct Pages {
     pub processors: Vec<Vec<u8>>,
     /// Bytes in a page.
     pub size: usize,
-    /// Whether pages were thrown away because there were too many.
-    pub cut: bool,
+    /// How many pages were thrown away because there were too many.
+    pub cut: u64,
 }
 
 /// A thread that collects.
 #[derive(Debug)]
 pub struct Collector {
     thread: Option<JoinHandle<Pages>>,
-    stop: Arc<std::os::fd::OwnedFd>,
+    stop: Arc<OwnedFd>,
     id: i32,
+    begin: Option<Sender<Option<File>>>,
 }
 
 impl Collector {
-    /// Begins to collect from `instance`, whose pages have `page_size` bytes.
+    /// Makes ready to collect from `instance`, whose pages have `page_size` bytes, until [`Collector::begin`].
     ///
     /// # Errors
     /// When its files cannot be opened, or there is no thread to be had.
@@ -50,19 +54,31 @@ impl Collector {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)
             .map_err(|error| TraceError::Control { path: here(), source: error.into() })?;
         let stop = Arc::new(stop);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, told) = channel();
+        let (begin, signal) = channel::<Option<File>>();
         let thread = {
             let stop = Arc::clone(&stop);
             std::thread::Builder::new().name("trace".into()).spawn(move || {
                 let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+                if let Ok(Some(probe)) = signal.recv() {
+                    // Only that it was read matters.
+                    let _ = probe.read_at(&mut [0], 0);
+                }
                 collect(pipes, page_size, &stop)
             })
         };
         let thread = thread.map_err(|source| TraceError::Control { path: here(), source })?;
-        Ok(Self { thread: Some(thread), stop, id: told.recv().unwrap_or_default() })
+        Ok(Self { thread: Some(thread), stop, id: told.recv().unwrap_or_default(), begin: Some(begin) })
     }
 
-    /// The thread's number: a thread that touches no file.
+    /// Begins, with a read of the first byte of `probe`. Only once.
+    pub fn begin(&mut self, probe: Option<File>) {
+        if let Some(begin) = self.begin.take() {
+            let _ = begin.send(probe);
+        }
+    }
+
+    /// The thread's number: a thread that touches no file but the probe.
     #[must_use]
     pub fn id(&self) -> i32 {
         self.id
@@ -75,6 +91,7 @@ impl Collector {
     }
 
     fn join(&mut self) -> Option<Pages> {
+        self.begin = None;
         let thread = self.thread.take()?;
         // Writing 1 to an eventfd that is read by nobody cannot fail.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
@@ -97,8 +114,8 @@ fn open(path: &PathBuf) -> Result<File, TraceError> {
         .map_err(|source| TraceError::Control { path: path.clone(), source })
 }
 
-fn collect(mut pipes: Vec<File>, size: usize, stop: &std::os::fd::OwnedFd) -> Pages {
-    let mut pages = Pages { processors: vec![Vec::new(); pipes.len()], size, cut: false };
+fn collect(mut pipes: Vec<File>, size: usize, stop: &OwnedFd) -> Pages {
+    let mut pages = Pages { processors: vec![Vec::new(); pipes.len()], size, cut: 0 };
     loop {
         let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
         fds.extend(pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
@@ -127,7 +144,7 @@ impl Pages {
         while let Some(length) = read(pipe, &mut page) {
             page[length..].fill(0);
             if self.processors.iter().map(Vec::len).sum::<usize>() >= LIMIT {
-                self.cut = true;
+                self.cut += 1;
             } else if let Some(kept) = self.processors.get_mut(processor) {
                 kept.extend_from_slice(&page);
             }

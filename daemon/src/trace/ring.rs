@@ -264,20 +264,20 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(events in prop::collection::vec((0u32..1 << 27, 1usize..40), 0..50)) {
+        fn what_is_written_is_read(events in prop::collection::vec((0u32..1 << 27, 1u8..40), 0..50)) {
             let mut body = Vec::new();
             let mut expected = Vec::new();
             let mut now = 1000;
             for &(delta, words) in &events {
                 if words <= 28 {
-                    body.extend(entry(words as u32, delta));
+                    body.extend(entry(words.into(), delta));
                 } else {
                     body.extend(entry(0, delta));
-                    body.extend((words as u32 * 4 + 4).to_ne_bytes());
+                    body.extend((u32::from(words) * 4 + 4).to_ne_bytes());
                 }
-                body.extend(vec![words as u8; words * 4]);
+                body.extend(vec![words; usize::from(words) * 4]);
                 now += u64::from(delta);
-                expected.push((now, vec![words as u8; words * 4]));
+                expected.push((now, vec![words; usize::from(words) * 4]));
             }
             prop_assert_eq!(walk(&page(0, &body)), (expected, false));
         }

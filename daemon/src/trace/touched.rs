@@ -97,8 +97,8 @@ pub fn by_file(mut events: Vec<PageEvent>) -> HashMap<CacheKey, FileTouches> {
     for event in events {
         let file = files.entry(event.key).or_default();
         match event.kind {
-            Kind::Touched => file.touched.add(event.pages, event.time),
             Kind::Added => file.added.add(event.pages, event.time),
+            Kind::Faulted | Kind::Read | Kind::Mapped => file.touched.add(event.pages, event.time),
         }
     }
     files

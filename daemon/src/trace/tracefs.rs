@@ -10,16 +10,20 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
+use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::roots::Roots;
 
-/// All instances' buffers together, at most.
+/// An instance's buffers together, at most, unless the least for each processor makes more.
 const BUFFERS: u64 = 64 << 20;
 /// One processor's buffer: a start that floods one processor with events fits in the larger, and even many processors
 /// have the smaller.
 const BUFFER_KIB: std::ops::RangeInclusive<u64> = 512..=8192;
+/// How long a dropped instance is waited for: the kernel keeps it busy for a moment after its last file was closed.
+const REMOVAL: std::time::Duration = std::time::Duration::from_millis(200);
 const PREFIX: &str = "headstart-";
 
 /// Why the kernel's tracing cannot be used.
@@ -84,16 +88,19 @@ impl Tracefs {
     /// # Errors
     /// When there is none and none can be mounted.
     pub fn find(roots: &Roots) -> Result<Self, TraceError> {
-        let mounted = roots.tracefs.join("events").is_dir();
-        let found = if mounted {
-            Self { root: roots.tracefs.clone(), _mount: None }
-        } else {
-            let mount = mount_detached().map_err(|error| TraceError::NoTracefs {
-                path: roots.tracefs.clone(),
-                source: error.into(),
-            })?;
-            let root = roots.proc.join(format!("self/fd/{}", mount.as_raw_fd()));
-            Self { root, _mount: Some(Arc::new(mount)) }
+        let found = match fs::metadata(roots.tracefs.join("events")) {
+            Ok(_) => Self { root: roots.tracefs.clone(), _mount: None },
+            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(failed(roots.tracefs.clone(), source));
+            }
+            Err(_) => {
+                let mount = mount_detached().map_err(|errno| match errno {
+                    Errno::PERM | Errno::ACCESS => failed(roots.tracefs.clone(), errno.into()),
+                    errno => TraceError::NoTracefs { path: roots.tracefs.clone(), source: errno.into() },
+                })?;
+                let root = roots.proc.join(format!("self/fd/{}", mount.as_raw_fd()));
+                Self { root, _mount: Some(Arc::new(mount)) }
+            }
         };
         found.remove_left_behind(&roots.proc);
         Ok(found)
@@ -140,10 +147,11 @@ pub struct Instance {
 
 impl Instance {
     /// Makes an instance with the monotonic clock, following forks, that keeps the earliest events when it is full.
+    /// Each processor has a buffer of `buffer_kib` KiB; of a size that suits their number if `None`.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn create(tracefs: &Tracefs) -> Result<Self, TraceError> {
+    pub fn create(tracefs: &Tracefs, buffer_kib: Option<u64>) -> Result<Self, TraceError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
@@ -155,21 +163,22 @@ impl Instance {
         instance.write("options/event-fork", "1")?;
         // What is traced is the beginning: when the buffer is full, the end is to be lost, not the beginning.
         instance.write("options/overwrite", "0")?;
-        instance.write("buffer_size_kb", &instance.buffer_kib()?.to_string())?;
+        let kib = buffer_kib.map_or_else(|| instance.suitable_kib(), Ok)?;
+        instance.write("buffer_size_kb", &kib.to_string())?;
         // Waking the collector more often would take the processor from the program; missing on older kernels.
         let _ = instance.write("buffer_percent", "25");
         Ok(instance)
     }
 
-    fn buffer_kib(&self) -> Result<u64, TraceError> {
+    fn suitable_kib(&self) -> Result<u64, TraceError> {
         let processors = self.pipes()?.len().max(1) as u64;
         Ok((BUFFERS / 1024 / processors).clamp(*BUFFER_KIB.start(), *BUFFER_KIB.end()))
     }
 
-    /// The tracefs it belongs to.
+    /// Its folder.
     #[must_use]
-    pub fn tracefs(&self) -> &Tracefs {
-        &self.tracefs
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Traces an event, `system/name`, from the start on.
@@ -246,14 +255,12 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let _ = self.stop();
-        // Busy for a moment after the last reader closed it. What is still left is removed by the next recorder.
-        for _ in 0..50 {
-            match fs::remove_dir(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    std::thread::sleep(std::time::Duration::from_millis(2));
-                }
-                _ => return,
-            }
+        // What is still busy then is removed by the next recorder.
+        let deadline = Instant::now() + REMOVAL;
+        while fs::remove_dir(&self.path).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(std::time::Duration::from_millis(2));
         }
     }
 }

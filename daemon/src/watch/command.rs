@@ -3,14 +3,14 @@
 //! A script keeps its own path as identity, never its interpreter's: what `python3` needs says nothing about it.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use headstart_shared::run::AppId;
 use rustix::fs::{Access, access};
 
 use super::desktop::near_matches;
+use crate::path_text;
 
 /// No such command.
 #[derive(Debug, thiserror::Error)]
@@ -116,49 +116,16 @@ fn commands(path: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// The identity of a command: its path, with whatever cannot be shown and typed escaped as `\xff`. A backslash is
-/// escaped too, so that [`path_of`] gets the same path back.
+/// The identity of a command: its path as text that can be shown and typed ([`path_text`]).
 #[must_use]
 pub fn app_id(path: &Path) -> AppId {
-    let mut id = String::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c == '\\' || c.is_control() {
-                escape(&mut id, c.encode_utf8(&mut [0; 4]).as_bytes());
-            } else {
-                id.push(c);
-            }
-        }
-        escape(&mut id, chunk.invalid());
-    }
-    AppId(id)
+    AppId(path_text::to_text(path))
 }
 
-fn escape(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\\x{byte:02x}");
-    }
-}
-
-/// The path that [`app_id`] made an identity of.
+/// The path that [`app_id`] made an identity of. What is no such identity is taken for a path as it is.
 #[must_use]
 pub fn path_of(id: &AppId) -> PathBuf {
-    let mut bytes = Vec::with_capacity(id.0.len());
-    let mut rest = id.0.as_str();
-    while let Some(at) = rest.find("\\x") {
-        let (before, from) = rest.split_at(at);
-        bytes.extend_from_slice(before.as_bytes());
-        if let Some(byte) = from.get(2..4).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            bytes.push(byte);
-            rest = &from[4..];
-        } else {
-            bytes.extend_from_slice(b"\\x");
-            rest = &from[2..];
-        }
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    PathBuf::from(OsString::from_vec(bytes))
+    path_text::from_text(&id.0).unwrap_or_else(|| PathBuf::from(&id.0))
 }
 
 #[cfg(test)]

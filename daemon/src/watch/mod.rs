@@ -20,4 +20,4 @@ pub mod start;
 mod watched;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

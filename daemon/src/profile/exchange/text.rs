@@ -6,9 +6,7 @@ use headstart_shared::run::AppId;
 use headstart_shared::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{
-    DeviceProfile, FileProfile, History, MAX_FILES, MAX_RANGES, Profile, RangeUse, path_text,
-};
+use crate::profile::{DeviceProfile, FileProfile, History, MAX_FILES, MAX_RANGES, Profile, RangeUse};
 use crate::recording::{DeviceNumber, FileIdentity, PageRange};
 
 /// First page, page after the last, first need, history.
@@ -28,7 +26,7 @@ enum Line {
         ranges: Vec<Range>,
     },
     File {
-        #[serde(with = "path_text")]
+        #[serde(with = "crate::path_text")]
         path: PathBuf,
         filesystem: u64,
         inode: u64,
