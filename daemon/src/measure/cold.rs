@@ -6,8 +6,10 @@
 //! * *drop* empties everything clean there is (`/proc/sys/vm/drop_caches`, Documentation/admin-guide/sysctl/vm.rst), again
 //!   but for what is mapped.
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
@@ -26,8 +28,8 @@ use crate::sys::residency::cached_pages;
 /// What comes to rest after the caches were emptied, and before a start: other programs read back what they need.
 const REST: Duration = Duration::from_millis(300);
 
-/// Emptying all caches is repeated at most this often.
-const MOST_PASSES: u32 = 6;
+/// How often emptying all caches is repeated.
+const PASSES: u32 = 4;
 
 /// Caches cannot be emptied.
 #[derive(Debug, thiserror::Error)]
@@ -51,50 +53,40 @@ impl<'a> Cold<'a> {
         Self { method, roots }
     }
 
-    /// Makes the next start of the app cold. The part of its files that stays in memory all the same is returned.
+    /// Makes the next start of the app cold. Returns how much of its files stays in memory all the same, where looking at
+    /// that does not bring their names and inodes back.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn make(&self, profile: &Profile, mounts: &Mounts) -> Result<Bytes, ColdError> {
-        // Twice, since writing out may dirty structures of the file system anew.
+    pub fn make(&self, profile: &Profile, mounts: &Mounts) -> Result<Option<Bytes>, ColdError> {
         rustix::fs::sync();
-        match self.method {
-            ColdMethod::Drop => self.drop_all()?,
-            ColdMethod::Evict => self.evict(profile, mounts),
-            ColdMethod::Boot => {}
-        }
+        let left = match self.method {
+            ColdMethod::Drop => self.drop_all().map(|()| None)?,
+            ColdMethod::Evict => Some(self.evict(profile, mounts)),
+            ColdMethod::Boot => None,
+        };
         sleep(REST);
-        Ok(self.left(profile, mounts))
+        Ok(left)
     }
 
-    /// Names and inodes that were used lately are only marked by the first pass, and go in a later one; so until it is
-    /// as good as done.
+    /// Names and inodes that were used lately are only marked by the first pass, and go in a later one; how much is gone
+    /// cannot be told from outside.
     fn drop_all(&self) -> Result<(), ColdError> {
         let path = self.roots.proc.join("sys/vm/drop_caches");
-        let mut before = u64::MAX;
-        for _ in 0..MOST_PASSES {
+        for _ in 0..PASSES {
             fs::write(&path, "3\n").map_err(|source| ColdError { path: path.clone(), source })?;
-            let left = self.reclaimable_kib();
-            if left >= before - before / 50 {
-                break;
-            }
-            before = left;
         }
         Ok(())
     }
 
-    /// What the kernel's own caches of names and inodes take; 0 if it does not say.
-    fn reclaimable_kib(&self) -> u64 {
-        let text = fs::read_to_string(self.roots.proc.join("meminfo")).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("SReclaimable:"));
-        line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-    }
-
-    fn evict(&self, profile: &Profile, mounts: &Mounts) {
-        for (file, _) in self.files(profile, mounts) {
-            // What cannot be evicted is seen by what is left.
-            let _ = evict(&file);
-        }
+    /// What cannot be evicted is seen by what is left.
+    fn evict(&self, profile: &Profile, mounts: &Mounts) -> Bytes {
+        let left = files(profile, mounts, self.roots)
+            .map(|(file, ranges)| {
+                let _ = evict(&file);
+                cached(&file, &ranges)
+            })
+            .sum();
         for device in &profile.devices {
             let mounted = mounts.by_device(device.device).next().is_some();
             let path = self.roots.dev.join(format!("block/{}", device.device));
@@ -102,34 +94,27 @@ impl<'a> Cold<'a> {
                 let _ = evict(&node);
             }
         }
-    }
-
-    fn left(&self, profile: &Profile, mounts: &Mounts) -> Bytes {
-        let pages: u64 = self
-            .files(profile, mounts)
-            .flat_map(|(file, ranges)| {
-                ranges
-                    .into_iter()
-                    .map(move |range| cached_pages(&file, range).map_or(0, |count| count.cached))
-            })
-            .sum();
-        Pages(pages).bytes(profile.page_size)
-    }
-
-    /// The files of the profile that can be opened and have not changed, and the pages known of each.
-    fn files(&self, profile: &Profile, mounts: &Mounts) -> impl Iterator<Item = (File, Vec<PageRange>)> {
-        let mut opener = Opener::new(&self.roots.proc);
-        profile.files.iter().filter(|file| mounts.untouchable(&file.path).is_none()).filter_map(move |file| {
-            use std::os::unix::ffi::OsStrExt;
-            let path = std::ffi::CString::new(file.path.as_os_str().as_bytes()).ok()?;
-            let handle = opener.open(&path, &file.identity).ok()?;
-            Some((File::from(handle), file.ranges.iter().map(|range| range.pages).collect()))
-        })
+        Pages(left).bytes(profile.page_size)
     }
 }
 
-/// Bytes of the profile's files that are in memory now.
+/// Bytes of the profile's files that are in memory now. Looking opens the files, and so brings their names and inodes in.
 #[must_use]
 pub fn resident(profile: &Profile, mounts: &Mounts, roots: &Roots) -> Bytes {
-    Cold::new(ColdMethod::Boot, roots).left(profile, mounts)
+    let pages = files(profile, mounts, roots).map(|(file, ranges)| cached(&file, &ranges)).sum();
+    Pages(pages).bytes(profile.page_size)
+}
+
+fn cached(file: &File, ranges: &[PageRange]) -> u64 {
+    ranges.iter().map(|range| cached_pages(file, *range).map_or(0, |count| count.cached)).sum()
+}
+
+/// The files of the profile that can be opened and have not changed, and the pages known of each.
+fn files(profile: &Profile, mounts: &Mounts, roots: &Roots) -> impl Iterator<Item = (File, Vec<PageRange>)> {
+    let mut opener = Opener::new(&roots.proc);
+    profile.files.iter().filter(|file| mounts.untouchable(&file.path).is_none()).filter_map(move |file| {
+        let path = CString::new(file.path.as_os_str().as_bytes()).ok()?;
+        let handle = opener.open(&path, &file.identity).ok()?;
+        Some((File::from(handle), file.ranges.iter().map(|range| range.pages).collect()))
+    })
 }

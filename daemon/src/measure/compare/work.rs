@@ -196,8 +196,9 @@ impl<'a, 'o> Work<'a, 'o> {
                 break;
             }
             if slot.condition != Condition::Warm {
+                let all = profile.pages().bytes(profile.page_size);
                 let left = self.cold.make(profile, &self.mounts)?;
-                rounds.left_cached.push(share(left, profile.pages().bytes(profile.page_size)));
+                rounds.left_cached.extend(left.map(|left| share(left, all)));
             }
             let plans = (slot.condition == Condition::Prefetched).then(|| prefetch.plans.clone());
             let record = slot.recorded.then_some(self.options.backend);
