@@ -89,17 +89,46 @@ pub struct FileTouches {
 }
 
 /// Sorts events by file. They may come in any order.
+///
+/// A read whose last folio is still on its way from the drive is returned in part, and of that part the kernel tells
+/// nothing (`filemap_get_pages` in mm/filemap.c): only of the rest, when it is read in turn. What the same thread brought
+/// in right before that rest is the part, since reading ahead begins where reading does.
+///
+/// A fault on a page of a large folio maps the folio whole (`finish_fault` in mm/memory.c), so that its other pages are
+/// used without another event: it counts whole, as far as it is known from being brought in.
 #[must_use]
 pub fn by_file(mut events: Vec<PageEvent>) -> HashMap<CacheKey, FileTouches> {
     // Each processor's events are in order already, which a stable sort makes use of.
     events.sort_by_key(|event| event.time);
     let mut files: HashMap<CacheKey, FileTouches> = HashMap::new();
+    let mut brought_in: HashMap<(CacheKey, u32), PageRange> = HashMap::new();
+    let mut folios: HashMap<CacheKey, BTreeMap<u64, u64>> = HashMap::new();
     for event in events {
         let file = files.entry(event.key).or_default();
+        let thread = (event.key, event.pid);
+        let mut pages = event.pages;
         match event.kind {
-            Kind::Added => file.added.add(event.pages, event.time),
-            Kind::Faulted | Kind::Read | Kind::Mapped => file.touched.add(event.pages, event.time),
+            Kind::Added => {
+                file.added.add(pages, event.time);
+                folios.entry(event.key).or_default().insert(pages.start, pages.end);
+                let run = brought_in.entry(thread).or_insert(pages);
+                *run = if run.end == pages.start { PageRange { end: pages.end, ..*run } } else { pages };
+                continue;
+            }
+            Kind::Read => {
+                if let Some(run) = brought_in.remove(&thread).filter(|run| run.end >= pages.start) {
+                    pages.start = pages.start.min(run.start);
+                }
+            }
+            Kind::Faulted => {
+                let below = folios.get(&event.key).and_then(|f| f.range(..=pages.start).next_back());
+                if let Some((&start, &end)) = below.filter(|(_, end)| **end > pages.start) {
+                    pages = PageRange { start, end };
+                }
+            }
+            Kind::Mapped => {}
         }
+        file.touched.add(pages, event.time);
     }
     files
 }
@@ -143,6 +172,47 @@ mod tests {
         let expected = [(range(2, 3), 2), (range(5, 10), 2), (range(20, 22), 999_999_995)]
             .map(|(pages, at)| Touch { pages, at: Nanos(at) });
         assert_eq!(touches, expected);
+    }
+
+    fn event(time: u64, pid: u32, kind: Kind, start: u64, end: u64) -> PageEvent {
+        let device = crate::recording::DeviceNumber { major: 8, minor: 1 };
+        PageEvent { time, pid, kind, key: CacheKey { device, inode: 1 }, pages: range(start, end) }
+    }
+
+    fn touched(events: Vec<PageEvent>) -> Vec<PageRange> {
+        by_file(events).values().flat_map(|file| file.touched.ranges()).map(|(pages, _)| pages).collect()
+    }
+
+    #[test]
+    fn a_read_that_was_returned_in_part_is_whole() {
+        let read = vec![
+            event(1, 7, Kind::Added, 4, 6),
+            event(2, 7, Kind::Added, 6, 8),
+            event(9, 7, Kind::Read, 7, 8),
+        ];
+        assert_eq!(touched(read), [range(4, 8)]);
+    }
+
+    #[test]
+    fn what_was_brought_in_elsewhere_or_by_others_is_no_part_of_a_read() {
+        let elsewhere = vec![event(1, 7, Kind::Added, 0, 2), event(9, 7, Kind::Read, 7, 8)];
+        assert_eq!(touched(elsewhere), [range(7, 8)]);
+        let others = vec![event(1, 8, Kind::Added, 4, 8), event(9, 7, Kind::Read, 7, 8)];
+        assert_eq!(touched(others), [range(7, 8)]);
+    }
+
+    #[test]
+    fn a_fault_counts_its_folio_and_no_other() {
+        let added = [
+            event(1, 7, Kind::Added, 0, 4),
+            event(2, 7, Kind::Added, 4, 20),
+            event(3, 8, Kind::Added, 20, 21),
+        ];
+        let fault =
+            |page| added.iter().copied().chain([event(9, 7, Kind::Faulted, page, page + 1)]).collect();
+        assert_eq!(touched(fault(16)), [range(4, 20)]);
+        assert_eq!(touched(fault(20)), [range(20, 21)]);
+        assert_eq!(touched(fault(30)), [range(30, 31)]);
     }
 
     proptest! {
