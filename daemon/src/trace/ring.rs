@@ -264,20 +264,21 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(events in prop::collection::vec((0u32..1 << 27, 1usize..40), 0..50)) {
+        fn what_is_written_is_read(events in prop::collection::vec((0u32..1 << 27, 1u8..40), 0..50)) {
             let mut body = Vec::new();
             let mut expected = Vec::new();
             let mut now = 1000;
             for &(delta, words) in &events {
                 if words <= 28 {
-                    body.extend(entry(words as u32, delta));
+                    body.extend(entry(u32::from(words), delta));
                 } else {
                     body.extend(entry(0, delta));
-                    body.extend((words as u32 * 4 + 4).to_ne_bytes());
+                    body.extend((u32::from(words) * 4 + 4).to_ne_bytes());
                 }
-                body.extend(vec![words as u8; words * 4]);
+                let payload = vec![words; usize::from(words) * 4];
+                body.extend(&payload);
                 now += u64::from(delta);
-                expected.push((now, vec![words as u8; words * 4]));
+                expected.push((now, payload));
             }
             prop_assert_eq!(walk(&page(0, &body)), (expected, false));
         }
