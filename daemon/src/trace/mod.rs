@@ -3,7 +3,7 @@
 //!
 //! Data flows one way: [`tracefs`] sets up a private instance and [`pipes`] collects its raw pages while the run
 //! goes on; afterwards [`ring`] splits the pages into events, [`event`] decodes those by the kernel's own
-//! [`format`] descriptions, [`touched`] folds them into page ranges, and [`names`] says which files these are.
+//! [`mod@format`] descriptions, [`touched`] folds them into page ranges, and [`names`] says which files these are.
 //! Only [`recorder`] knows all of them. Nothing is decoded while the start is being timed.
 
 pub mod backend;
