@@ -108,7 +108,7 @@ AS_ROOT := --config 'target."cfg(all())".runner = "$(abspath $(SCRIPTS)/runner)"
 CAN_BE_ROOT := $(or $(IS_ROOT),$(shell command -v sudo || command -v doas))
 
 .PHONY: test
-test: check-fmt check-lint check-docs check-scripts check-data check-po check-man check-tests check-bench
+test: check-fmt check-lint check-docs check-scripts check-data check-po check-man check-tests check-bench check-install
 
 .PHONY: check-fmt
 check-fmt: no-sudo
@@ -165,6 +165,17 @@ ifdef CAN_BE_ROOT
 else
 	@echo 'SKIPPED: the check of the benchmark, which needs root' >&2
 endif
+
+# What is installed is removed again.
+.PHONY: check-install
+check-install: test-packages all
+	rm -rf $(TARGET)/stage
+	$(MAKE) --no-print-directory install DESTDIR=$(TARGET)/stage PREFIX=/usr >/dev/null
+	find $(TARGET)/stage -type f -printf '%M %P\n' | sort -k 2
+	desktop-file-validate $(TARGET)/stage/usr/share/applications/$(ID).desktop
+	$(TARGET)/stage/usr/bin/headstartctl --version
+	$(MAKE) --no-print-directory uninstall DESTDIR=$(TARGET)/stage PREFIX=/usr >/dev/null
+	test -z "$$(find $(TARGET)/stage -type f)"
 
 # ---- installing
 
