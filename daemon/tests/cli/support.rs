@@ -3,11 +3,15 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 
 use tempfile::TempDir;
+
+/// The user and group of nobody.
+pub(crate) const NOBODY: u32 = 65534;
 
 /// Says that a test cannot run here, or fails it where it must.
 pub(crate) fn skip(missing: &str) {
@@ -72,7 +76,21 @@ impl Place {
 
     /// `headstartctl`, in this place, without a screen.
     pub(crate) fn headstartctl(&self) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("headstartctl"));
+        self.program(assert_cmd::cargo::cargo_bin!("headstartctl"))
+    }
+
+    /// The same as somebody without any rights. The build folder may be in a home that nobody else can enter, so it is a
+    /// copy.
+    pub(crate) fn headstartctl_of_nobody(&self) -> Command {
+        let copy = self.path("headstartctl");
+        fs::copy(assert_cmd::cargo::cargo_bin!("headstartctl"), &copy).unwrap();
+        let mut command = self.program(&copy);
+        command.uid(NOBODY).gid(NOBODY).current_dir("/");
+        command
+    }
+
+    fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.arg("--state-dir").arg(self.state()).stdin(Stdio::null());
         command.env("HOME", self.path("home")).env("XDG_DATA_DIRS", self.path("applications"));
         // Whoever called sudo to run the tests has no part in them.
