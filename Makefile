@@ -1,6 +1,7 @@
 # Headstart: `make run` and `make test` do all the set-up they need. `make help` lists what there is.
 #
-# Built files are in target/ (CARGO_TARGET_DIR). Do not put sudo before make: it asks where root is needed.
+# Built files are in target/ (CARGO_TARGET_DIR). Put sudo before make install and make uninstall only: the others build as you,
+# and ask where root is needed.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
