@@ -24,7 +24,7 @@ use crate::sys::identity::FileUser;
 #[non_exhaustive]
 pub enum Refusal {
     /// Nothing has that name any more.
-    #[error("there is no such file any more")]
+    #[error("is not there any more")]
     Missing,
     /// Another file, or another content.
     #[error("has changed since it was learned")]

@@ -3,7 +3,7 @@
 //!
 //! Data flows one way: [`tracefs`] sets up a private instance and [`pipes`] collects its raw pages while the run
 //! goes on; afterwards [`decode`] has [`ring`] split the pages into events and [`event`] read those by the kernel's own
-//! [`format`] descriptions, [`touched`] folds them into page ranges, and [`names`] says which files these are, from
+//! [`mod@format`] descriptions, [`touched`] folds them into page ranges, and [`names`] says which files these are, from
 //! what [`opens`] heard.
 //! Only [`recorder`] and its `assemble` know all of them. Nothing is decoded while the start is being timed.
 

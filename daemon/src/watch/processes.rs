@@ -86,8 +86,10 @@ fn read_stat(roots: &Roots, pid: i32) -> Option<Stat> {
 pub(crate) struct Status {
     pub(crate) comm: String,
     pub(crate) parent: i32,
-    /// The real user: the effective one of `su` is root.
+    /// The real user: the effective one of `sudo` and `su` is root.
     pub(crate) uid: u32,
+    /// The effective user. Where it is another, groups are not the real user's either.
+    pub(crate) effective_uid: u32,
     pub(crate) gid: u32,
     pub(crate) groups: Vec<u32>,
 }
@@ -102,6 +104,7 @@ pub(crate) fn read_status(roots: &Roots, pid: i32) -> Option<Status> {
         comm: (*lines.get("Name")?).to_owned(),
         parent: first("PPid")?.parse().ok()?,
         uid: first("Uid")?.parse().ok()?,
+        effective_uid: lines.get("Uid")?.split_ascii_whitespace().nth(1)?.parse().ok()?,
         gid: first("Gid")?.parse().ok()?,
         groups: lines.get("Groups")?.split_ascii_whitespace().map_while(|g| g.parse().ok()).collect(),
     })

@@ -81,7 +81,8 @@ impl Session {
             _ => return Self::own(own, &line),
         };
         let user = lookup(uid)?;
-        let nearest = line.iter().position(|p| p.status.uid == uid);
+        // `sudo` itself still has the caller's real uid, but root's groups, which the program must not be given.
+        let nearest = line.iter().position(|p| p.status.uid == uid && p.status.effective_uid == uid);
         let credentials = match nearest.map(|at| &line[at].status) {
             Some(status) => Credentials { uid, gid: status.gid, groups: status.groups.clone() },
             None => from_database(uid, user.as_ref()),

@@ -12,10 +12,14 @@ impl Line {
         for (pid, comm, uid, environ) in processes {
             let dir = line.0.path().join(pid.to_string());
             fs::create_dir(&dir).unwrap();
-            let status = format!(
-                "Name:\t{comm}\nState:\tS (sleeping)\nPid:\t{pid}\nPPid:\t{parent}\nUid:\t{uid}\t0\t0\t0\n\
-                 Gid:\t{uid}\t0\t0\t0\nGroups:\t4 27 {uid} \n"
-            );
+            // As sudo 1.9 and su show it: the caller's is their real user and nothing else.
+            let ids = match *comm {
+                "sudo" | "su" => format!("Uid:\t{uid}\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t0 \n"),
+                _ => format!(
+                    "Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nGid:\t{uid}\t{uid}\t{uid}\t{uid}\nGroups:\t4 27 {uid} \n"
+                ),
+            };
+            let status = format!("Name:\t{comm}\nState:\tS (sleeping)\nPid:\t{pid}\nPPid:\t{parent}\n{ids}");
             fs::write(dir.join("status"), status).unwrap();
             fs::write(dir.join("environ"), environ).unwrap();
             parent = *pid;
@@ -40,8 +44,10 @@ fn under_sudo_it_is_the_caller_with_what_their_shell_exported() {
     let line = Line::new(&[
         (1, "systemd", 0, b"A=1\0"),
         (10, "bash", USER, b"HOME=/home/ada\0DISPLAY=:7\0"),
-        (11, "sudo", 0, b"HOME=/home/ada\0DISPLAY=:7\0EXPORTED=yes\0EMPTY=\0=odd\0nothing\0"),
-        (12, "headstartctl", 0, b"HOME=/root\0"),
+        (11, "sudo", USER, b"HOME=/home/ada\0DISPLAY=:7\0EXPORTED=yes\0EMPTY=\0=odd\0nothing\0"),
+        // With a terminal of its own for the command, sudo has one more process.
+        (12, "sudo", 0, b"HOME=/home/ada\0DISPLAY=:7\0EXPORTED=yes\0EMPTY=\0=odd\0nothing\0"),
+        (13, "headstartctl", 0, b"HOME=/root\0"),
     ]);
     let own = [
         ("SUDO_UID", "4000000123"),
@@ -50,7 +56,7 @@ fn under_sudo_it_is_the_caller_with_what_their_shell_exported() {
         ("XAUTHORITY", "/x"),
         ("SECRET", "r"),
     ];
-    let session = line.session(12, 0, &own).unwrap();
+    let session = line.session(13, 0, &own).unwrap();
     assert!(session.elevated);
     assert_eq!(session.credentials, Credentials { uid: USER, gid: USER, groups: vec![4, 27, USER] });
     assert_eq!((session.login.as_str(), session.home.as_path()), ("4000000123", Path::new("/home/ada")));

@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use headstart_daemon::measure::compare::{Compared, Options, Until, compare};
 use headstart_daemon::measure::prefetch::Choices;
 use headstart_daemon::measure::subject::{Request, Subject};
+use headstart_daemon::store::Store;
 use headstart_daemon::trace::backend;
 use headstart_shared::chart::{self, Theme};
 use headstart_shared::comparison::Comparison;
@@ -24,6 +25,7 @@ use crate::{Context, INTERRUPTED};
 
 /// Runs the comparison and prints it.
 pub(crate) fn run(options: &Try, mut context: Context) -> anyhow::Result<ExitCode> {
+    let cancel = cancel_on_signals()?;
     let request = match (&options.app, options.command.as_slice()) {
         (Some(app), _) => Request::App(app.clone()),
         (None, []) => Request::Any,
@@ -38,8 +40,14 @@ pub(crate) fn run(options: &Try, mut context: Context) -> anyhow::Result<ExitCod
         subject.app = AppId(id.clone());
     }
     need_root()?;
-    let compared = measure(options, &subject, &context)?;
-    finish(options, &compared, &context)
+    let mut store = store(&context)?;
+    let Some(compared) = measure(options, &subject, &context, &mut store, &cancel)? else {
+        return Ok(stopped());
+    };
+    // Figures that took minutes are shown also when the disk has no room for them.
+    let kept = keep(&compared, &mut store, context.session.credentials.uid);
+    let code = finish(options, &compared, &context)?;
+    kept.map(|()| code)
 }
 
 fn need_root() -> anyhow::Result<()> {
@@ -53,9 +61,15 @@ fn need_root() -> anyhow::Result<()> {
     )
 }
 
-fn measure(options: &Try, subject: &Subject, context: &Context) -> anyhow::Result<Compared> {
+/// `None` if it was stopped before there was anything to tell.
+fn measure(
+    options: &Try,
+    subject: &Subject,
+    context: &Context,
+    store: &mut Store,
+    cancel: &AtomicBool,
+) -> anyhow::Result<Option<Compared>> {
     let roots = &context.roots;
-    let mut store = store(context)?;
     let uid = context.session.credentials.uid;
     let known = if options.relearn { None } else { loaded(store.profile(uid, &subject.app)?) };
     let choice = backend::choose(roots);
@@ -69,20 +83,27 @@ fn measure(options: &Try, subject: &Subject, context: &Context) -> anyhow::Resul
     if let Some((_, why)) = choice.failures.first() {
         tell(&format!("recording is coarser than it could be: {why}; see headstartctl doctor"));
     }
-    let cancel = cancel_on_signals()?;
     let bar = Bar::new(options.rounds);
     tell(&format!("timing {} ({})", subject.name, subject.program.display()));
     let settings = settings(options, backend);
-    let compared = compare(subject, &context.session, known, &settings, roots, &cancel, &mut |p| bar.show(p));
+    let compared = compare(subject, &context.session, known, &settings, roots, cancel, &mut |p| bar.show(p));
     bar.clear();
-    let compared = compared?;
+    match compared {
+        Ok(compared) => Ok(Some(compared)),
+        // A start that was stopped is no start, and too few of them give no profile: all that is only the Ctrl-C.
+        Err(_) if cancel.load(Ordering::Relaxed) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn keep(compared: &Compared, store: &mut Store, uid: u32) -> anyhow::Result<()> {
     if compared.profile.runs > 0 {
         store.save_profile(uid, &compared.profile).context("cannot keep what was learned")?;
     }
     if !compared.comparison.runs.is_empty() {
         store.save_comparison(uid, &compared.comparison).context("cannot keep the result")?;
     }
-    Ok(compared)
+    Ok(())
 }
 
 fn settings(options: &Try, backend: headstart_daemon::recording::Backend) -> Options {
@@ -120,9 +141,12 @@ fn cancel_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
 
 fn finish(options: &Try, compared: &Compared, context: &Context) -> anyhow::Result<ExitCode> {
     let comparison = &compared.comparison;
+    if comparison.runs.is_empty() && compared.cancelled {
+        return Ok(stopped());
+    }
     if comparison.runs.is_empty() {
-        tell("stopped before anything was timed; nothing is left behind");
-        return Ok(ExitCode::from(INTERRUPTED));
+        let first = comparison.left_out.first().map_or("no reason is known", |one| one.reason.as_str());
+        bail!("{}: no start could be timed; of the first: {first}", comparison.name);
     }
     print(options, comparison, context)?;
     if compared.cancelled {
@@ -130,6 +154,11 @@ fn finish(options: &Try, compared: &Compared, context: &Context) -> anyhow::Resu
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn stopped() -> ExitCode {
+    tell("stopped before anything was timed; nothing is left behind");
+    ExitCode::from(INTERRUPTED)
 }
 
 fn print(options: &Try, comparison: &Comparison, context: &Context) -> anyhow::Result<()> {

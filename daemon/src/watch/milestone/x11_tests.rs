@@ -360,7 +360,12 @@ fn a_client_of_another_user_on_a_server_with_a_cookie_is_watched() {
     std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
     std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
     let mut watcher = Watcher::prepare(Goal::Window, &display.session, hints(), &Roots::default()).unwrap();
-    let mut run = start(&display.command("sleep:100 window wait"));
+    // The build folder may be in a home that nobody else can enter.
+    let client = dir.path().join("client");
+    std::fs::copy(std::env::current_exe().unwrap(), &client).unwrap();
+    let mut command = display.command("sleep:100 window wait");
+    command.program = client;
+    let mut run = start(&command);
     let outcome = watcher.wait(&mut run, Duration::from_secs(20), &AtomicBool::new(false));
     assert_eq!(reached(&outcome).1, Ownership::Process);
 }
