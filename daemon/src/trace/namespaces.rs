@@ -6,23 +6,64 @@
 //! the file system is worked out at once: that stays.
 //!
 //! A process may be gone before its open is heard of. So one table of each namespace is kept open, which also keeps the
-//! namespace: read again, it has what was mounted since (`mountinfo` in `proc(5)`).
+//! namespace: read again, it has what was mounted since (`mountinfo` in `proc(5)`). And where nobody of a namespace was
+//! met in time, or its mounts are gone again, the open file itself is asked: its handle is looked up through a mount of
+//! ours of the same file system ([`Namespaces::ours`]), which depends on nobody's being alive.
+//!
+//! What remains is a file system that only the run sees, such as an overlay, and that is gone before anything of its
+//! namespace was heard of: its opens are not heard, and what it reads counts as pages without a name.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::PathBuf;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+
+use super::opens::{Found, find, name};
 use crate::mounts::{Mount, Mounts};
 use crate::roots::Roots;
+use crate::sys::handle::FileHandle;
 
 /// One process's table of mounts, kept open.
 #[derive(Debug)]
 struct Table {
-    pid: i32,
     /// The process's root, in its namespace: its table speaks of paths below that, the names of open files do not.
     root: PathBuf,
+    /// The same, open: what is mounted there can be reached by it also when the process is gone.
+    folder: Option<Arc<OwnedFd>>,
     file: File,
+}
+
+/// Where a file is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// A path of ours if the mount is, and else the path inside the file system.
+    pub(super) path: PathBuf,
+    /// One of our mounts, or a foreign one that is known.
+    pub(super) mount: u64,
+}
+
+/// A foreign mount and the root that its mount point is below.
+#[derive(Debug)]
+pub(super) struct Fresh {
+    root: Option<Arc<OwnedFd>>,
+    pub(super) mount: Mount,
+}
+
+impl Fresh {
+    /// Opens its mount point to be looked at. `None` if another mount hides it, or it is gone.
+    pub(super) fn open(&self) -> Option<OwnedFd> {
+        let below = match self.mount.mount_point.strip_prefix("/") {
+            Ok(below) if !below.as_os_str().is_empty() => below,
+            _ => Path::new("."),
+        };
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = openat(self.root.as_deref()?, below, flags, Mode::empty()).ok()?;
+        (mount_of(&file)? == self.mount.id).then_some(file)
+    }
 }
 
 impl Table {
@@ -39,13 +80,14 @@ impl Table {
 #[derive(Debug)]
 pub(super) struct Namespaces {
     roots: Roots,
+    ours: Mounts,
     own: HashSet<u64>,
     /// Mounts that are not ours, by number, with their places from the root of their namespace.
     foreign: HashMap<u64, Mount>,
     /// A table of each namespace met, by the name that the kernel gives the namespace.
     tables: HashMap<PathBuf, Table>,
-    /// Of the foreign mounts, what was not yet asked for with [`Namespaces::take_fresh`], with its place as a process sees it.
-    fresh: Vec<(i32, Mount)>,
+    /// Of the foreign mounts, what was not yet asked for with [`Namespaces::take_fresh`].
+    fresh: Vec<Fresh>,
 }
 
 impl Namespaces {
@@ -53,6 +95,7 @@ impl Namespaces {
         let own = ours.iter().map(|mount| mount.id).collect();
         let mut new = Self {
             roots: roots.clone(),
+            ours: ours.clone(),
             own,
             foreign: HashMap::new(),
             tables: HashMap::new(),
@@ -63,16 +106,32 @@ impl Namespaces {
         new
     }
 
-    /// The path to keep of a file on this mount, that the kernel calls `name` and process `pid` has opened: for a mount
-    /// of ours the name, for another one the path inside its file system. `None` if there is nobody left to ask.
-    pub(super) fn place(&mut self, mount: u64, name: PathBuf, pid: i32) -> Option<PathBuf> {
+    /// Where an open file is, that process `pid` has opened. `None` if it has no name any more, or there is nobody left
+    /// to ask.
+    pub(super) fn place(&mut self, fd: BorrowedFd<'_>, found: Found, pid: i32) -> Option<Place> {
+        let name = name(fd)?;
+        let mount = found.mount;
         if self.own.contains(&mount) {
-            return Some(name);
+            return Some(Place { path: name, mount });
         }
-        let inside = |all: &HashMap<u64, Mount>| all.get(&mount)?.inside(&name);
-        inside(&self.foreign).or_else(|| {
+        if !self.foreign.contains_key(&mount) {
             self.look(pid);
-            inside(&self.foreign)
+        }
+        let known = self.foreign.get(&mount).and_then(|known| known.inside(&name));
+        known.map(|path| Place { path, mount }).or_else(|| self.ours(fd, found))
+    }
+
+    /// Where an open file is seen through a mount of ours of its file system: of several the one of the smallest part,
+    /// as in [`Mounts::find`].
+    fn ours(&self, fd: BorrowedFd<'_>, found: Found) -> Option<Place> {
+        let handle = FileHandle::of(fd).ok()?;
+        let mut mounts: Vec<_> = self.ours.iter().filter(|mount| may_have(mount, found)).collect();
+        mounts.sort_by_key(|mount| std::cmp::Reverse(mount.root.as_os_str().len()));
+        mounts.into_iter().find_map(|mount| {
+            let path = through(mount, &handle)?;
+            // Outside of what the mount shows, or hidden by another one, it is something else that has this path.
+            let at = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
+            (find(at.ok()?)? == Found { mount: mount.id, ..found }).then_some(Place { path, mount: mount.id })
         })
     }
 
@@ -80,8 +139,11 @@ impl Namespaces {
     fn look(&mut self, pid: i32) {
         let process = self.roots.proc.join(pid.to_string());
         if let Ok(file) = File::open(process.join("mountinfo")) {
-            let root = std::fs::read_link(process.join("root")).unwrap_or_else(|_| "/".into());
-            let table = Table { pid, root, file };
+            let root = process.join("root");
+            let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+            let folder = openat(CWD, &root, flags, Mode::empty()).ok().map(Arc::new);
+            let root = std::fs::read_link(root).unwrap_or_else(|_| "/".into());
+            let table = Table { root, folder, file };
             self.learn(&table);
             if let Ok(namespace) = std::fs::read_link(process.join("ns/mnt")) {
                 self.tables.insert(namespace, table);
@@ -113,13 +175,13 @@ impl Namespaces {
             let mount_point =
                 if below.as_os_str().is_empty() { table.root.clone() } else { table.root.join(below) };
             if self.foreign.insert(mount.id, Mount { mount_point, ..mount.clone() }).is_none() {
-                self.fresh.push((table.pid, mount.clone()));
+                self.fresh.push(Fresh { root: table.folder.clone(), mount: mount.clone() });
             }
         }
     }
 
     /// Foreign mounts that were not there when this was last asked.
-    pub(super) fn take_fresh(&mut self) -> Vec<(i32, Mount)> {
+    pub(super) fn take_fresh(&mut self) -> Vec<Fresh> {
         std::mem::take(&mut self.fresh)
     }
 
@@ -127,4 +189,30 @@ impl Namespaces {
     pub(super) fn into_foreign(self) -> HashMap<u64, Mount> {
         self.foreign
     }
+}
+
+/// Whether the file may be on this mount's file system. What `stat(2)` calls a file's device is the super block's but
+/// on btrfs, where each subvolume has a number of its own.
+fn may_have(mount: &Mount, found: Found) -> bool {
+    let same = (mount.device.major, mount.device.minor) == found.device;
+    mount.kind().is_readable() && (same || mount.fs_type == "btrfs")
+}
+
+/// The name of a handle's file as it is seen through `mount`.
+fn through(mount: &Mount, handle: &FileHandle) -> Option<PathBuf> {
+    // It may be a file that is mounted, a FIFO for instance: never waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOATIME | OFlags::NOFOLLOW;
+    let at =
+        openat(CWD, &mount.mount_point, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
+    // One that another mount hides, which may be one that must not be touched, is not opened.
+    if mount_of(&at.ok()?)? != mount.id {
+        return None;
+    }
+    let root = openat(CWD, &mount.mount_point, flags, Mode::empty()).ok()?;
+    name(handle.open(root).ok()?)
+}
+
+fn mount_of(fd: impl std::os::fd::AsFd) -> Option<u64> {
+    let stat = statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID).ok()?;
+    (stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(stat.stx_mnt_id)
 }
