@@ -10,6 +10,8 @@
 //! met in time, or its mounts are gone again, the open file itself is asked: its handle is looked up through a mount of
 //! ours of the same file system ([`Namespaces::ours`]), which depends on nobody's being alive.
 //!
+//! The kernel uses the number of a mount again once that is gone, so a foreign mount is kept under a number of our own.
+//!
 //! What remains is a file system that only the run sees, such as an overlay, and that is gone before anything of its
 //! namespace was heard of: its opens are not heard, and what it reads counts as pages without a name.
 
@@ -23,7 +25,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 
 use super::opens::{Found, find, name};
-use crate::mounts::{Mount, Mounts};
+use crate::mounts::{Kind, Mount, Mounts};
 use crate::roots::Roots;
 use crate::sys::handle::FileHandle;
 
@@ -42,9 +44,12 @@ struct Table {
 pub(super) struct Place {
     /// A path of ours if the mount is, and else the path inside the file system.
     pub(super) path: PathBuf,
-    /// One of our mounts, or a foreign one that is known.
+    /// One of our mounts, or a foreign one by the number that we gave it.
     pub(super) mount: u64,
 }
+
+/// The numbers that foreign mounts are given begin here, beyond those of the kernel.
+const FIRST_FOREIGN: u64 = 1 << 32;
 
 /// A foreign mount and the root that its mount point is below.
 #[derive(Debug)]
@@ -67,6 +72,27 @@ impl Fresh {
 }
 
 impl Table {
+    /// The table of a process, and the name of its namespace. `None` if it is gone.
+    fn of(process: &Path) -> Option<(PathBuf, Self)> {
+        let whereabouts = || {
+            let link = |name| std::fs::read_link(process.join(name)).ok();
+            Some((link("ns/mnt")?, link("root")?))
+        };
+        let mut before = whereabouts()?;
+        loop {
+            let file = File::open(process.join("mountinfo")).ok()?;
+            let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+            let folder = openat(CWD, process.join("root"), flags, Mode::empty()).ok().map(Arc::new);
+            let after = whereabouts()?;
+            // It may have moved meanwhile, and then these do not belong together.
+            if after == before {
+                let (namespace, root) = after;
+                return Some((namespace, Self { root, folder, file }));
+            }
+            before = after;
+        }
+    }
+
     fn read(&self) -> Option<Mounts> {
         let mut text = Vec::new();
         let mut file = &self.file;
@@ -82,8 +108,11 @@ pub(super) struct Namespaces {
     roots: Roots,
     ours: Mounts,
     own: HashSet<u64>,
-    /// Mounts that are not ours, by number, with their places from the root of their namespace.
+    /// Mounts that are not ours, by the number that we give them, with their places from the root of their namespace.
     foreign: HashMap<u64, Mount>,
+    /// Which of them the kernel's number is that of, for now.
+    numbers: HashMap<u64, u64>,
+    next: u64,
     /// A table of each namespace met, by the name that the kernel gives the namespace.
     tables: HashMap<PathBuf, Table>,
     /// Of the foreign mounts, what was not yet asked for with [`Namespaces::take_fresh`].
@@ -91,13 +120,16 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    pub(super) fn new(ours: &Mounts, roots: &Roots) -> Self {
+    /// Knows `ours` only, and numbers what it meets from `known` on, the number of foreign mounts known already.
+    pub(super) fn new(ours: &Mounts, roots: &Roots, known: usize) -> Self {
         let own = ours.iter().map(|mount| mount.id).collect();
         let mut new = Self {
             roots: roots.clone(),
             ours: ours.clone(),
             own,
             foreign: HashMap::new(),
+            numbers: HashMap::new(),
+            next: FIRST_FOREIGN + known as u64,
             tables: HashMap::new(),
             fresh: Vec::new(),
         };
@@ -114,18 +146,27 @@ impl Namespaces {
         if self.own.contains(&mount) {
             return Some(Place { path: name, mount });
         }
-        if !self.foreign.contains_key(&mount) {
-            self.look(pid);
-        }
-        let known = self.foreign.get(&mount).and_then(|known| known.inside(&name));
-        known.map(|path| Place { path, mount }).or_else(|| self.ours(fd, found))
+        self.known(found, &name)
+            .or_else(|| {
+                self.look(pid);
+                self.known(found, &name)
+            })
+            .or_else(|| self.ours(fd, found))
+    }
+
+    /// Where a file is by what is known of foreign mounts.
+    fn known(&self, found: Found, name: &Path) -> Option<Place> {
+        let mount = *self.numbers.get(&found.mount)?;
+        let known = self.foreign.get(&mount).filter(|known| may_have(known, found))?;
+        Some(Place { path: known.inside(name)?, mount })
     }
 
     /// Where an open file is seen through a mount of ours of its file system: of several the one of the smallest part,
     /// as in [`Mounts::find`].
     fn ours(&self, fd: BorrowedFd<'_>, found: Found) -> Option<Place> {
         let handle = FileHandle::of(fd).ok()?;
-        let mut mounts: Vec<_> = self.ours.iter().filter(|mount| may_have(mount, found)).collect();
+        let mut mounts: Vec<_> =
+            self.ours.iter().filter(|mount| mount.kind().is_readable() && may_have(mount, found)).collect();
         mounts.sort_by_key(|mount| std::cmp::Reverse(mount.root.as_os_str().len()));
         mounts.into_iter().find_map(|mount| {
             let path = through(mount, &handle)?;
@@ -138,19 +179,13 @@ impl Namespaces {
     /// Learns what is mounted where the process is, or, if it is gone, in all namespaces met.
     fn look(&mut self, pid: i32) {
         let process = self.roots.proc.join(pid.to_string());
-        if let Ok(file) = File::open(process.join("mountinfo")) {
-            let root = process.join("root");
-            let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
-            let folder = openat(CWD, &root, flags, Mode::empty()).ok().map(Arc::new);
-            let root = std::fs::read_link(root).unwrap_or_else(|_| "/".into());
-            let table = Table { root, folder, file };
-            self.learn(&table);
-            if let Ok(namespace) = std::fs::read_link(process.join("ns/mnt")) {
+        match Table::of(&process) {
+            Some((namespace, table)) => {
+                self.learn(&table);
                 self.tables.insert(namespace, table);
             }
-            return;
+            None => self.learn_again(|_| true),
         }
-        self.learn_again(|_| true);
     }
 
     /// The tables, to be waited for: the kernel says `POLLPRI` when something is mounted (`proc_pid_mountinfo(5)`).
@@ -174,7 +209,12 @@ impl Namespaces {
             // Joining nothing would add a slash.
             let mount_point =
                 if below.as_os_str().is_empty() { table.root.clone() } else { table.root.join(below) };
-            if self.foreign.insert(mount.id, Mount { mount_point, ..mount.clone() }).is_none() {
+            let seen = Mount { mount_point, ..mount.clone() };
+            let known = self.numbers.get(&mount.id).and_then(|number| self.foreign.get(number));
+            if known != Some(&seen) {
+                self.numbers.insert(mount.id, self.next);
+                self.foreign.insert(self.next, seen);
+                self.next += 1;
                 self.fresh.push(Fresh { root: table.folder.clone(), mount: mount.clone() });
             }
         }
@@ -191,11 +231,11 @@ impl Namespaces {
     }
 }
 
-/// Whether the file may be on this mount's file system. What `stat(2)` calls a file's device is the super block's but
-/// on btrfs, where each subvolume has a number of its own.
+/// Whether the file may be on this mount's file system. What `stat(2)` calls a file's device is the super block's, but
+/// on btrfs each subvolume has a number of its own, and an overlay may have one for each layer.
 fn may_have(mount: &Mount, found: Found) -> bool {
     let same = (mount.device.major, mount.device.minor) == found.device;
-    mount.kind().is_readable() && (same || mount.fs_type == "btrfs")
+    same || mount.fs_type == "btrfs" || mount.kind() == Kind::Overlay
 }
 
 /// The name of a handle's file as it is seen through `mount`.

@@ -46,7 +46,7 @@ pub enum OpensError {
 pub struct Opened {
     /// Its path in our mount namespace; inside the file system if the mount is not ours.
     pub path: PathBuf,
-    /// The mount it was opened through.
+    /// The mount it was opened through: one of ours, or one of [`Opens::foreign`].
     pub mount: u64,
     /// The inode number, as `stat(2)` says.
     pub inode: u64,
@@ -61,7 +61,7 @@ pub struct Opened {
 pub struct Opens {
     /// Regular files, each once.
     pub files: Vec<Opened>,
-    /// Mounts that are not in our namespace, by number.
+    /// Mounts that are not in our namespace, by numbers of our own.
     pub foreign: HashMap<u64, Mount>,
     /// Whether the kernel lost events.
     pub overflowed: bool,
@@ -103,7 +103,7 @@ impl Listener {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| unavailable(e.into()))?);
         let mut state = State {
             group,
-            namespaces: Namespaces::new(mounts, roots),
+            namespaces: Namespaces::new(mounts, roots, 0),
             marked: Arc::clone(&marked),
             known: HashSet::new(),
             files: Vec::new(),
@@ -303,7 +303,7 @@ pub(super) fn add_held(
     ours: &Mounts,
     roots: &Roots,
 ) {
-    let mut namespaces = Namespaces::new(ours, roots);
+    let mut namespaces = Namespaces::new(ours, roots, opens.foreign.len());
     let mut seen = HashSet::new();
     let folders = pids.iter().flat_map(|pid| ["map_files", "fd"].map(|folder| (*pid, folder)));
     for (pid, folder) in folders {

@@ -153,15 +153,15 @@ fn a_mount_that_is_gone_with_its_opener_does_not_take_the_name_along() {
     let found = opens::find(&file).unwrap();
     assert!(ours.by_id(found.mount).is_none());
     let nobody = i32::MAX;
-    let place = Namespaces::new(&ours, &Roots::default()).place(file.as_fd(), found, nobody).unwrap();
+    let place = Namespaces::new(&ours, &Roots::default(), 0).place(file.as_fd(), found, nobody).unwrap();
     assert_eq!((place.path, place.mount), (path.clone(), ours.at(&path).unwrap().id));
     // Where the name leads to another file there is none.
     fs::rename(&path, image.join("folder/renamed")).unwrap();
     fs::write(&path, "another").unwrap();
-    let place = Namespaces::new(&ours, &Roots::default()).place(file.as_fd(), found, nobody).unwrap();
+    let place = Namespaces::new(&ours, &Roots::default(), 0).place(file.as_fd(), found, nobody).unwrap();
     assert_eq!(place.path, image.join("folder/renamed"));
     fs::remove_file(image.join("folder/renamed")).unwrap();
-    assert_eq!(Namespaces::new(&ours, &Roots::default()).place(file.as_fd(), found, nobody), None);
+    assert_eq!(Namespaces::new(&ours, &Roots::default(), 0).place(file.as_fd(), found, nobody), None);
 }
 
 #[test]
@@ -186,7 +186,8 @@ fn a_file_of_a_btrfs_subvolume_is_found_through_the_mount_that_shows_it() {
         .join()
         .unwrap();
         let found = opens::find(&file).unwrap();
-        let place = Namespaces::new(&ours, &Roots::default()).place(file.as_fd(), found, i32::MAX).unwrap();
+        let place =
+            Namespaces::new(&ours, &Roots::default(), 0).place(file.as_fd(), found, i32::MAX).unwrap();
         assert_eq!(place.path, path);
     }
 }
