@@ -10,7 +10,9 @@
 //! met in time, or its mounts are gone again, the open file itself is asked: its handle is looked up through a mount of
 //! ours of the same file system ([`Namespaces::ours`]), which depends on nobody's being alive.
 //!
-//! The kernel uses the number of a mount again once that is gone, so a foreign mount is kept under a number of our own.
+//! The kernel uses the number of a mount again once that is gone, and namespaces come and go in a run. So a foreign mount
+//! is kept under a number of our own, and what is known of one is learned again when a number that is never used again
+//! (`STATX_MNT_ID_UNIQUE`, Linux 6.8; before that there is none) says that it is another one.
 //!
 //! What remains is a file system that only the run sees, such as an overlay, and that is gone before anything of its
 //! namespace was heard of: its opens are not heard, and what it reads counts as pages without a name.
@@ -113,6 +115,8 @@ pub(super) struct Namespaces {
     /// Which of them the kernel's number is that of, for now.
     numbers: HashMap<u64, u64>,
     next: u64,
+    /// The foreign mounts that files were opened through, by the numbers that are not used again.
+    met: HashSet<u64>,
     /// A table of each namespace met, by the name that the kernel gives the namespace.
     tables: HashMap<PathBuf, Table>,
     /// Of the foreign mounts, what was not yet asked for with [`Namespaces::take_fresh`].
@@ -130,6 +134,7 @@ impl Namespaces {
             foreign: HashMap::new(),
             numbers: HashMap::new(),
             next: FIRST_FOREIGN + known as u64,
+            met: HashSet::new(),
             tables: HashMap::new(),
             fresh: Vec::new(),
         };
@@ -146,12 +151,21 @@ impl Namespaces {
         if self.own.contains(&mount) {
             return Some(Place { path: name, mount });
         }
-        self.known(found, &name)
-            .or_else(|| {
-                self.look(pid);
-                self.known(found, &name)
-            })
-            .or_else(|| self.ours(fd, found))
+        if self.met.insert(found.unique) {
+            self.meet(mount, pid);
+        }
+        self.known(found, &name).or_else(|| self.ours(fd, found))
+    }
+
+    /// Learns of a foreign mount that is met for the first time: what is known by its number may be of another one that
+    /// is gone.
+    fn meet(&mut self, mount: u64, pid: i32) {
+        self.numbers.remove(&mount);
+        self.look(pid);
+        if !self.numbers.contains_key(&mount) {
+            // Opened by way of another namespace.
+            self.learn_again(|_| true);
+        }
     }
 
     /// Where a file is by what is known of foreign mounts.
@@ -176,15 +190,12 @@ impl Namespaces {
         })
     }
 
-    /// Learns what is mounted where the process is, or, if it is gone, in all namespaces met.
+    /// Learns what is mounted where the process is.
     fn look(&mut self, pid: i32) {
         let process = self.roots.proc.join(pid.to_string());
-        match Table::of(&process) {
-            Some((namespace, table)) => {
-                self.learn(&table);
-                self.tables.insert(namespace, table);
-            }
-            None => self.learn_again(|_| true),
+        if let Some((namespace, table)) = Table::of(&process) {
+            self.learn(&table);
+            self.tables.insert(namespace, table);
         }
     }
 

@@ -269,22 +269,32 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Found {
     pub(super) mount: u64,
+    /// The mount's number that is not used again, from Linux 6.8 on; before that the other one.
+    pub(super) unique: u64,
     /// As `stat(2)` says, not the super block's.
     pub(super) device: (u32, u32),
     pub(super) inode: u64,
 }
 
 pub(super) fn find(fd: impl AsFd) -> Option<Found> {
-    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
-    let stat = statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted).ok()?;
+    let ask = |wanted| statx(&fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted).ok();
+    let stat = ask(StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID)?;
     let regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
-    let device = (stat.stx_dev_major, stat.stx_dev_minor);
-    (regular && stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(Found {
+    if !regular || stat.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+        return None;
+    }
+    // A kernel that does not know of it passes over it.
+    let unique = ask(MNT_ID_UNIQUE).filter(|stat| stat.stx_mask & MNT_ID_UNIQUE.bits() != 0);
+    Some(Found {
         mount: stat.stx_mnt_id,
-        device,
+        unique: unique.map_or(stat.stx_mnt_id, |stat| stat.stx_mnt_id),
+        device: (stat.stx_dev_major, stat.stx_dev_minor),
         inode: stat.stx_ino,
     })
 }
+
+/// `STATX_MNT_ID_UNIQUE` (`linux/stat.h`).
+const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// The name of an open file. A file that has none any more is of no use.
 pub(super) fn name(fd: impl AsFd) -> Option<PathBuf> {

@@ -1,36 +1,42 @@
 //! `try`: one comparison, in front of the person who asked for it.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use headstart_daemon::measure::compare::{Compared, Options, Until, compare};
 use headstart_daemon::measure::prefetch::Choices;
 use headstart_daemon::measure::subject::{Request, Subject};
+use headstart_daemon::store::Store;
 use headstart_daemon::trace::backend;
+use headstart_daemon::watch::session::Session;
 use headstart_shared::chart::{self, Theme};
 use headstart_shared::comparison::Comparison;
 use headstart_shared::run::{AppId, ColdMethod, Milestone};
 use headstart_shared::text::English;
 use rustix::process::geteuid;
+use signal_hook::flag;
 
-use crate::args::{ColdArg, Try, UntilArg};
+use crate::args::{ColdArg, STDOUT, Try, UntilArg};
 use crate::files::{hand_over, loaded, store, tell, write};
 use crate::progress::Bar;
-use crate::{Context, INTERRUPTED};
+use crate::{Context, INTERRUPTED, is_broken_pipe};
 
 /// Runs the comparison and prints it.
-pub(crate) fn run(options: &Try, mut context: Context) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &Try, context: &Context) -> anyhow::Result<ExitCode> {
     let request = match (&options.app, options.command.as_slice()) {
         (Some(app), _) => Request::App(app.clone()),
         (None, []) => Request::Any,
         (None, command) => Request::Command(command.to_vec()),
     };
-    context.session.env.extend(options.env.iter().cloned());
-    let mut subject = Subject::find(&request, &context.session)?;
+    // The program's session: what is set for it does not move our own files.
+    let mut session = context.session.clone();
+    session.env.extend(options.env.iter().cloned());
+    let mut subject = Subject::find(&request, &session)?;
     if let Some(class) = &options.window_class {
         subject.hints = subject.hints.or_class(class);
     }
@@ -38,8 +44,44 @@ pub(crate) fn run(options: &Try, mut context: Context) -> anyhow::Result<ExitCod
         subject.app = AppId(id.clone());
     }
     need_root()?;
-    let compared = measure(options, &subject, &context)?;
-    finish(options, &compared, &context)
+    let mut store = store(context)?;
+    let compared = measure(options, &subject, &session, &mut store, context)?;
+    let mut failures = Failures::default();
+    failures.take(keep(&compared, &mut store, context));
+    if compared.comparison.runs.is_empty() {
+        tell(if compared.profile.runs > 0 {
+            "stopped before anything was timed; what was learned is kept"
+        } else {
+            "stopped before anything was timed; nothing is left behind"
+        });
+    } else {
+        publish(options, &compared.comparison, context, &mut failures);
+        if compared.cancelled {
+            tell("stopped early; the figures are those of the starts that were finished");
+        }
+    }
+    Ok(match (compared.cancelled, failures.any) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, true) => ExitCode::FAILURE,
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// What went wrong after the measurement: told at once, and nothing else is kept from being done.
+#[derive(Default)]
+struct Failures {
+    any: bool,
+}
+
+impl Failures {
+    fn take(&mut self, result: anyhow::Result<()>) {
+        if let Err(error) = result
+            && !is_broken_pipe(&error)
+        {
+            self.any = true;
+            tell(&format!("{error:#}"));
+        }
+    }
 }
 
 fn need_root() -> anyhow::Result<()> {
@@ -53,9 +95,14 @@ fn need_root() -> anyhow::Result<()> {
     )
 }
 
-fn measure(options: &Try, subject: &Subject, context: &Context) -> anyhow::Result<Compared> {
+fn measure(
+    options: &Try,
+    subject: &Subject,
+    session: &Session,
+    store: &mut Store,
+    context: &Context,
+) -> anyhow::Result<Compared> {
     let roots = &context.roots;
-    let mut store = store(context)?;
     let uid = context.session.credentials.uid;
     let known = if options.relearn { None } else { loaded(store.profile(uid, &subject.app)?) };
     let choice = backend::choose(roots);
@@ -69,20 +116,27 @@ fn measure(options: &Try, subject: &Subject, context: &Context) -> anyhow::Resul
     if let Some((_, why)) = choice.failures.first() {
         tell(&format!("recording is coarser than it could be: {why}; see headstartctl doctor"));
     }
-    let cancel = cancel_on_signals()?;
+    let signals = Signals::listen()?;
     let bar = Bar::new(options.rounds);
     tell(&format!("timing {} ({})", subject.name, subject.program.display()));
     let settings = settings(options, backend);
-    let compared = compare(subject, &context.session, known, &settings, roots, &cancel, &mut |p| bar.show(p));
+    let mut show = |progress| bar.show(progress);
+    let compared = compare(subject, session, known, &settings, roots, &signals.cancel, &mut show);
+    signals.restore();
     bar.clear();
-    let compared = compared?;
+    Ok(compared?)
+}
+
+/// Keeps what was learned and measured.
+fn keep(compared: &Compared, store: &mut Store, context: &Context) -> anyhow::Result<()> {
+    let uid = context.session.credentials.uid;
     if compared.profile.runs > 0 {
-        store.save_profile(uid, &compared.profile).context("cannot keep what was learned")?;
+        store.save_profile(uid, &compared.profile).context("what was learned is not kept")?;
     }
     if !compared.comparison.runs.is_empty() {
-        store.save_comparison(uid, &compared.comparison).context("cannot keep the result")?;
+        store.save_comparison(uid, &compared.comparison).context("the result is not kept")?;
     }
-    Ok(compared)
+    Ok(())
 }
 
 fn settings(options: &Try, backend: headstart_daemon::recording::Backend) -> Options {
@@ -109,50 +163,57 @@ fn settings(options: &Try, backend: headstart_daemon::recording::Backend) -> Opt
 }
 
 /// Ctrl-C, a closed terminal or a request to end stops after the processes of the running start are gone.
-fn cancel_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let cancel = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&cancel)).context("cannot listen to signals")?;
-    }
-    Ok(cancel)
+struct Signals {
+    cancel: Arc<AtomicBool>,
+    /// Whether nothing is left that has to be ended: a signal then ends us, as it does any program.
+    over: Arc<AtomicBool>,
 }
 
-fn finish(options: &Try, compared: &Compared, context: &Context) -> anyhow::Result<ExitCode> {
-    let comparison = &compared.comparison;
-    if comparison.runs.is_empty() {
-        tell("stopped before anything was timed; nothing is left behind");
-        return Ok(ExitCode::from(INTERRUPTED));
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let this = Self { cancel: Arc::default(), over: Arc::default() };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            flag::register_conditional_default(signal, Arc::clone(&this.over))
+                .and_then(|_| flag::register(signal, Arc::clone(&this.cancel)))
+                .context("cannot listen to signals")?;
+        }
+        Ok(this)
     }
-    print(options, comparison, context)?;
-    if compared.cancelled {
-        tell("stopped early; the figures are those of the starts that were finished");
-        return Ok(ExitCode::from(INTERRUPTED));
+
+    fn restore(&self) {
+        self.over.store(true, Ordering::Relaxed);
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn print(options: &Try, comparison: &Comparison, context: &Context) -> anyhow::Result<()> {
-    let json = comparison.to_json()?;
-    let to_stdout = [&options.json, &options.csv].into_iter().flatten().any(|path| path.as_os_str() == "-");
-    if !to_stdout {
-        let width = terminal_width();
-        writeln!(io::stdout(), "{}", comparison.to_table(width).trim_end())?;
-    }
-    if let Some(path) = &options.json {
-        write(context, path, &json)?;
-    }
-    if let Some(path) = &options.csv {
-        write(context, path, &comparison.to_csv())?;
-    }
-    if let Some(path) = &options.svg {
-        write(context, path, &chart::svg(comparison, &Theme::LIGHT, &English))?;
+/// Shows the result in all the ways asked for: files first, since standard output may be closed by whoever reads it.
+fn publish(options: &Try, comparison: &Comparison, context: &Context, failures: &mut Failures) {
+    let csv = || Ok(comparison.to_csv());
+    let svg = || Ok(chart::svg(comparison, &Theme::LIGHT, &English));
+    let json = || comparison.to_json().context("cannot write the result as JSON");
+    let makes: [(_, &dyn Fn() -> anyhow::Result<String>); 3] =
+        [(&options.json, &json), (&options.csv, &csv), (&options.svg, &svg)];
+    let (to_stdout, to_files): (Vec<_>, Vec<_>) = makes
+        .into_iter()
+        .filter_map(|(path, make)| Some((path.as_deref()?, make)))
+        .partition(|(path, _)| *path == Path::new(STDOUT));
+    for (path, make) in to_files {
+        failures.take(make().and_then(|text| write(context, path, &text)));
     }
     // The window is a convenience: a home that cannot be written to is no failure of the measurement.
-    if let Err(error) = hand_over(context, &json) {
+    if let Err(error) = json().and_then(|json| hand_over(context, &json)) {
         tell(&format!("the window will not show this result: {error:#}"));
     }
-    Ok(())
+    let shown = match to_stdout.first() {
+        Some((_, make)) => make(),
+        None => Ok(format!("{}\n", comparison.to_table(terminal_width()).trim_end())),
+    };
+    failures.take(shown.and_then(|text| print(&text)));
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
 fn terminal_width() -> usize {

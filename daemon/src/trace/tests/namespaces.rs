@@ -27,6 +27,22 @@ fn check(before: &str, script: &[String], expected: &[(&Path, PageRange)]) {
     check_held(before, script, expected, |_| {});
 }
 
+/// Records until nobody has emptied the caches of the whole machine meanwhile: what is not resident any more in the end
+/// is not recorded.
+fn undisturbed(record: impl Fn() -> Option<Recording>) -> Option<Recording> {
+    let dropped = || {
+        let text = fs::read_to_string("/proc/vmstat").unwrap();
+        text.lines().find(|line| line.starts_with("drop_pagecache")).map(str::to_owned)
+    };
+    loop {
+        let before = dropped();
+        let recording = record()?;
+        if dropped() == before {
+            return Some(recording);
+        }
+    }
+}
+
 /// [`check`], with something to do once the run has started.
 fn check_held(
     before: &str,
@@ -38,11 +54,14 @@ fn check_held(
         make_cold(path);
     }
     for backend in [Backend::Touched, Backend::Resident] {
-        let Some(recorder) = recorder(backend) else { return };
-        let running = Running::start(recorder, &prepared(before, script));
-        meanwhile(&running);
-        running.until_over();
-        let recording = running.finish();
+        let Some(recording) = undisturbed(|| {
+            let running = Running::start(recorder(backend)?, &prepared(before, script));
+            meanwhile(&running);
+            running.until_over();
+            Some(running.finish())
+        }) else {
+            return;
+        };
         for (path, pages) in expected {
             assert_eq!(pages_of(&recording, path), [*pages], "{backend:?} {}", path.display());
         }
