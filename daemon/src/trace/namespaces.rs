@@ -186,7 +186,9 @@ impl Namespaces {
             let path = through(mount, &handle)?;
             // Outside of what the mount shows, or hidden by another one, it is something else that has this path.
             let at = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
-            (find(at.ok()?)? == Found { mount: mount.id, ..found }).then_some(Place { path, mount: mount.id })
+            let at = find(at.ok()?)?;
+            ((at.mount, at.device, at.inode) == (mount.id, found.device, found.inode))
+                .then_some(Place { path, mount: mount.id })
         })
     }
 
