@@ -21,6 +21,8 @@ use headstart_shared::run::{ColdMethod, Condition, Milestone};
 use headstart_shared::units::Bytes;
 
 const SIZE: u64 = 1 << 20;
+/// A place on a drive wherever the checkout is; folders for temporary files are never learned from.
+const DRIVE: &str = "/usr/local";
 
 /// A folder on a drive with files of a megabyte each; not a temporary one, since nothing there is learned.
 struct Folder(tempfile::TempDir);
@@ -36,7 +38,7 @@ impl Folder {
             eprintln!("SKIPPED: root");
             return None;
         }
-        let folder = Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        let folder = Self(tempfile::tempdir_in(DRIVE).unwrap());
         for number in 0..files {
             let bytes: Vec<u8> = (0..SIZE).map(|byte| ((byte * 31 + number as u64) % 251) as u8).collect();
             fs::write(folder.file(number), bytes).unwrap();

@@ -1,5 +1,6 @@
 //! The comparison itself, made by `headstartctl try` as a user would make it.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -38,7 +39,9 @@ pub(crate) fn compare(
     let mut command = bound(request.headstartctl);
     command.arg("--state-dir").arg(history.path());
     command.args(["try", "--rounds", &request.rounds.to_string(), "--cold", request.cold]);
-    command.arg("--json").arg(result.path()).args(["--id", &target.name]).args(request.options);
+    let mut json = OsString::from("--json=");
+    json.push(result.path());
+    command.arg(json).args(["--id", &target.name]).args(request.options);
     match &target.until {
         Until::Window(class) => command.args(["--until", "window", "--window-class", class]),
         Until::Exit => command.args(["--until", "exit"]),

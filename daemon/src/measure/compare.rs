@@ -121,6 +121,14 @@ pub enum CompareError {
         /// How it ended.
         status: std::process::ExitStatus,
     },
+    /// Not one timed start counts.
+    #[error("no start of {name} counts; the first: {reason}")]
+    NoneCounts {
+        /// What was started.
+        name: String,
+        /// Why the first one does not count.
+        reason: String,
+    },
     /// There is nothing to read ahead.
     #[error("{name} reads nothing that could be read ahead: {why}")]
     Nothing {
@@ -134,7 +142,7 @@ pub enum CompareError {
 /// What came of a comparison.
 #[derive(Debug)]
 pub struct Compared {
-    /// The result; without runs if it was stopped before the first round.
+    /// The result; without runs if it was stopped before one was timed.
     pub comparison: Comparison,
     /// The profile as it is now.
     pub profile: Profile,

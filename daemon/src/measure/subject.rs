@@ -160,3 +160,127 @@ pub fn app_id(name: &str, session: &Session) -> AppId {
         Err(_) => AppId(name.strip_suffix(".desktop").unwrap_or(name).to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::watch::testing::session;
+
+    /// A person with nothing installed but what is put into this folder: programs in `bin`, entries in `applications`.
+    struct Installed {
+        folder: tempfile::TempDir,
+        session: Session,
+    }
+
+    impl Installed {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            for name in ["bin", "applications"] {
+                fs::create_dir(at(name)).unwrap();
+            }
+            let mut session = session();
+            session.home = at("home");
+            let unset = [
+                "DISPLAY",
+                "WAYLAND_DISPLAY",
+                "XDG_CURRENT_DESKTOP",
+                "LANG",
+                "LC_ALL",
+                "LC_MESSAGES",
+                "LANGUAGE",
+            ];
+            for name in unset {
+                session.env.remove(&OsString::from(name));
+            }
+            session.env.insert("PATH".into(), at("bin").into());
+            session.env.insert("XDG_DATA_HOME".into(), folder.path().into());
+            session.env.insert("XDG_DATA_DIRS".into(), at("nothing").into());
+            Self { folder, session }
+        }
+
+        fn program(&self, name: &str) -> PathBuf {
+            let path = self.folder.path().join("bin").join(name);
+            fs::write(&path, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        }
+
+        fn entry(&self, name: &str, lines: &str) {
+            let text = format!("[Desktop Entry]\nType=Application\n{lines}\n");
+            fs::write(self.folder.path().join("applications").join(name), text).unwrap();
+        }
+
+        fn find(&self, request: &Request) -> Result<Subject, SubjectError> {
+            Subject::find(request, &self.session)
+        }
+    }
+
+    fn command(words: &[&str]) -> Request {
+        Request::Command(words.iter().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn an_application_is_found_by_id_and_started_as_its_entry_says() {
+        let installed = Installed::new();
+        let program = installed.program("painter");
+        installed.entry("org.example.Painter.desktop", "Name=Painter\nExec=painter --new %U\nPath=/tmp");
+        let subject = installed.find(&Request::App("org.example.Painter".into())).unwrap();
+        assert_eq!((subject.name.as_str(), &subject.program), ("Painter", &program));
+        assert_eq!(subject.args, ["painter", "--new"]);
+        assert!(subject.desktop && subject.cwd == Some("/tmp".into()));
+        assert_eq!(subject.app, app_id("Painter", &installed.session));
+        assert_eq!(subject.command(&installed.session).cwd, Some("/tmp".into()));
+    }
+
+    #[test]
+    fn a_program_for_a_terminal_has_no_window_to_wait_for() {
+        let installed = Installed::new();
+        installed.program("top");
+        installed.entry("top.desktop", "Name=Top\nExec=top\nTerminal=true");
+        assert!(!installed.find(&Request::App("top".into())).unwrap().desktop);
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_path_and_named_as_it_was_given() {
+        let installed = Installed::new();
+        let program = installed.program("tool");
+        let subject = installed.find(&command(&["tool", "-x", "a b"])).unwrap();
+        assert_eq!((subject.name.as_str(), &subject.program), ("tool -x a b", &program));
+        assert_eq!(subject.args, ["tool", "-x", "a b"]);
+        assert!(!subject.desktop);
+        assert_eq!(subject.app, app_id("tool", &installed.session));
+    }
+
+    #[test]
+    fn without_a_display_a_command_line_program_is_tried() {
+        let installed = Installed::new();
+        installed.entry("painter.desktop", "Name=Painter\nExec=painter");
+        installed.program("painter");
+        assert!(matches!(installed.find(&Request::Any), Err(SubjectError::Nothing)));
+        installed.program("ls");
+        assert_eq!(installed.find(&Request::Any).unwrap().name, "ls /");
+        installed.program("git");
+        assert_eq!(installed.find(&Request::Any).unwrap().name, "git --version", "the one that reads more");
+    }
+
+    #[test]
+    fn what_cannot_be_found_is_told_with_the_cure() {
+        let installed = Installed::new();
+        let error = installed.find(&Request::App("tool".into())).unwrap_err();
+        assert!(error.to_string().contains("headstartctl try -- COMMAND"), "{error}");
+        assert!(matches!(installed.find(&command(&["tool"])), Err(SubjectError::Command(_))));
+        assert!(matches!(installed.find(&command(&[])), Err(SubjectError::Command(_))));
+    }
+
+    #[test]
+    fn an_app_that_is_not_installed_any_more_keeps_its_id() {
+        let installed = Installed::new();
+        let gone = |name| app_id(name, &installed.session).0;
+        assert_eq!(gone("org.example.Gone"), "org.example.Gone");
+        assert_eq!(gone("org.example.Gone.desktop"), "org.example.Gone");
+    }
+}

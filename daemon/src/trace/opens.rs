@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
@@ -17,7 +17,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
-use super::namespaces::Namespaces;
+use super::namespaces::{Fresh, Namespaces, Place};
 use crate::mounts::{Mount, Mounts};
 use crate::recording::DeviceNumber;
 use crate::roots::Roots;
@@ -46,7 +46,7 @@ pub enum OpensError {
 pub struct Opened {
     /// Its path in our mount namespace; inside the file system if the mount is not ours.
     pub path: PathBuf,
-    /// The mount it was opened through.
+    /// The mount it was opened through: one of ours, or one of [`Opens::foreign`].
     pub mount: u64,
     /// The inode number, as `stat(2)` says.
     pub inode: u64,
@@ -61,17 +61,21 @@ pub struct Opened {
 pub struct Opens {
     /// Regular files, each once.
     pub files: Vec<Opened>,
-    /// Mounts that are not in our namespace, by number.
+    /// Mounts that are not in our namespace, by numbers of our own.
     pub foreign: HashMap<u64, Mount>,
     /// Whether the kernel lost events.
     pub overflowed: bool,
 }
+
+/// The file systems that are listened to. The listening thread adds what it meets.
+type Marked = Arc<Mutex<HashSet<DeviceNumber>>>;
 
 /// A thread that listens.
 #[derive(Debug)]
 pub struct Listener {
     thread: Option<JoinHandle<Opens>>,
     stop: Arc<OwnedFd>,
+    marked: Marked,
 }
 
 impl Listener {
@@ -94,15 +98,13 @@ impl Listener {
                 | EventFFlags::O_NOATIME,
         )
         .map_err(|errno| OpensError::Unavailable(errno.into()))?;
-        let marked = mark_all(&group, mounts)?;
+        let marked = Arc::new(Mutex::new(mark_all(&group, mounts)?));
         let unavailable = |error: io::Error| OpensError::Unavailable(error);
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| unavailable(e.into()))?);
         let mut state = State {
             group,
-            roots: roots.clone(),
-            namespaces: Namespaces::new(mounts, roots),
-            marked,
-            unmarked: Vec::new(),
+            namespaces: Namespaces::new(mounts, roots, 0),
+            marked: Arc::clone(&marked),
             known: HashSet::new(),
             files: Vec::new(),
             overflowed: false,
@@ -117,13 +119,20 @@ impl Listener {
                 }
             })
             .map_err(unavailable)?;
-        Ok(Self { thread: Some(thread), stop })
+        Ok(Self { thread: Some(thread), stop, marked })
     }
 
     /// Ends, with all that was opened until now.
     #[must_use]
     pub fn finish(mut self) -> Opens {
         self.join().unwrap_or_default()
+    }
+
+    /// Whether opens on the file system with this super block are heard. One that a run mounts itself is heard from a
+    /// moment later on.
+    #[must_use]
+    pub fn hears(&self, device: DeviceNumber) -> bool {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).contains(&device)
     }
 
     fn join(&mut self) -> Option<Opens> {
@@ -163,6 +172,12 @@ fn mark_all(group: &Fanotify, mounts: &Mounts) -> Result<HashSet<DeviceNumber>, 
     }
 }
 
+/// Marks the file system of another namespace's mount, by way of that namespace.
+fn mark_foreign(group: &Fanotify, fresh: &Fresh) -> bool {
+    let Some(at) = fresh.open() else { return false };
+    mark(group, Path::new(&format!("/proc/self/fd/{}", at.as_raw_fd()))).is_ok()
+}
+
 fn mark(group: &Fanotify, at: &Path) -> nix::Result<()> {
     let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
     group.mark(flags, MaskFlags::FAN_OPEN, CWD, Some(at))
@@ -170,11 +185,8 @@ fn mark(group: &Fanotify, at: &Path) -> nix::Result<()> {
 
 struct State {
     group: Fanotify,
-    roots: Roots,
     namespaces: Namespaces,
-    marked: HashSet<DeviceNumber>,
-    /// Foreign mounts whose file systems are not marked yet, each with a process that saw it.
-    unmarked: Vec<(i32, Mount)>,
+    marked: Marked,
     known: HashSet<Found>,
     files: Vec<Opened>,
     overflowed: bool,
@@ -194,7 +206,7 @@ impl State {
             drop(fds);
             if mounted.contains(&true) {
                 self.namespaces.learn_again(|place| mounted[place]);
-                self.mark_fresh(None);
+                self.mark_fresh();
             }
             self.take_all();
             if stopping {
@@ -220,37 +232,31 @@ impl State {
 
     fn take(&mut self, fd: BorrowedFd<'_>, pid: i32, at: Monotonic) {
         let Some(found) = find(fd) else { return };
-        let Found { mount, inode, .. } = found;
         if !self.known.insert(found) {
             return;
         }
-        let place = name(fd).and_then(|name| self.namespaces.place(mount, name, pid));
-        self.mark_fresh(Some(pid));
-        if let Some(path) = place {
-            self.files.push(Opened { path, mount, inode, pid, at });
+        let place = self.namespaces.place(fd, found, pid);
+        self.mark_fresh();
+        if let Some(Place { path, mount }) = place {
+            self.files.push(Opened { path, mount, inode: found.inode, pid, at });
         }
     }
 
-    /// Listens also to the file systems that only another namespace has: a run may mount some itself. They are reached
-    /// by way of a process that sees them; if that is gone, by way of `witness`, or else when the next one comes by.
-    fn mark_fresh(&mut self, witness: Option<i32>) {
-        self.unmarked.extend(self.namespaces.take_fresh());
-        let Self { group, roots, marked, unmarked, .. } = self;
-        unmarked.retain(|(pid, mount)| {
-            if !mount.kind().is_readable() || marked.contains(&mount.device) {
-                return false;
+    /// Listens also to the file systems that only another namespace has: a run may mount some itself.
+    fn mark_fresh(&mut self) {
+        for fresh in self.namespaces.take_fresh() {
+            let device = fresh.mount.device;
+            if fresh.mount.kind().is_readable()
+                && !self.is_marked(device)
+                && mark_foreign(&self.group, &fresh)
+            {
+                self.marked.lock().unwrap_or_else(PoisonError::into_inner).insert(device);
             }
-            let inside = mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point);
-            let reached = [Some(*pid), witness].into_iter().flatten().any(|pid| {
-                mark(group, &roots.proc.join(format!("{pid}/root")).join(inside)).is_ok()
-                    && Mounts::of(roots, Some(pid.unsigned_abs()))
-                        .is_ok_and(|theirs| theirs.by_device(mount.device).next().is_some())
-            });
-            if reached {
-                marked.insert(mount.device);
-            }
-            !reached
-        });
+        }
+    }
+
+    fn is_marked(&self, device: DeviceNumber) -> bool {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).contains(&device)
     }
 
     fn into_opens(self) -> Opens {
@@ -261,27 +267,38 @@ impl State {
 /// A regular file, as seen through a mount. The inode number alone does not say which: below one mount of btrfs there
 /// may be several subvolumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Found {
-    mount: u64,
-    device: (u32, u32),
-    inode: u64,
+pub(super) struct Found {
+    pub(super) mount: u64,
+    /// The mount's number that is not used again, from Linux 6.8 on; before that the other one.
+    pub(super) unique: u64,
+    /// As `stat(2)` says, not the super block's.
+    pub(super) device: (u32, u32),
+    pub(super) inode: u64,
 }
 
-fn find(fd: BorrowedFd<'_>) -> Option<Found> {
-    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
-    let stat = statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted).ok()?;
+pub(super) fn find(fd: impl AsFd) -> Option<Found> {
+    let ask = |wanted| statx(&fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, wanted).ok();
+    let stat = ask(StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID)?;
     let regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
-    let device = (stat.stx_dev_major, stat.stx_dev_minor);
-    (regular && stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(Found {
+    if !regular || stat.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+        return None;
+    }
+    // A kernel that does not know of it passes over it.
+    let unique = ask(MNT_ID_UNIQUE).filter(|stat| stat.stx_mask & MNT_ID_UNIQUE.bits() != 0);
+    Some(Found {
         mount: stat.stx_mnt_id,
-        device,
+        unique: unique.map_or(stat.stx_mnt_id, |stat| stat.stx_mnt_id),
+        device: (stat.stx_dev_major, stat.stx_dev_minor),
         inode: stat.stx_ino,
     })
 }
 
+/// `STATX_MNT_ID_UNIQUE` (`linux/stat.h`).
+const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
 /// The name of an open file. A file that has none any more is of no use.
-fn name(fd: BorrowedFd<'_>) -> Option<PathBuf> {
-    let link = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
+pub(super) fn name(fd: impl AsFd) -> Option<PathBuf> {
+    let link = fs::read_link(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())).ok()?;
     let deleted = link.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
     (link.is_absolute() && !(deleted && fs::symlink_metadata(&link).is_err())).then_some(link)
 }
@@ -296,7 +313,7 @@ pub(super) fn add_held(
     ours: &Mounts,
     roots: &Roots,
 ) {
-    let mut namespaces = Namespaces::new(ours, roots);
+    let mut namespaces = Namespaces::new(ours, roots, opens.foreign.len());
     let mut seen = HashSet::new();
     let folders = pids.iter().flat_map(|pid| ["map_files", "fd"].map(|folder| (*pid, folder)));
     for (pid, folder) in folders {
@@ -305,11 +322,11 @@ pub(super) fn add_held(
         for entry in entries.flatten() {
             let Some(file) = handle(&entry.path()) else { continue };
             let Some(found) = find(file.as_fd()) else { continue };
-            let Found { mount, inode, .. } = found;
+            let inode = found.inode;
             if !wanted.contains(&inode) || !seen.insert(found) {
                 continue;
             }
-            if let Some(path) = name(file.as_fd()).and_then(|name| namespaces.place(mount, name, pid)) {
+            if let Some(Place { path, mount }) = namespaces.place(file.as_fd(), found, pid) {
                 opens.files.push(Opened { path, mount, inode, pid, at: Monotonic::now() });
             }
         }

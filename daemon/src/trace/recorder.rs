@@ -16,7 +16,7 @@ use super::opens::{Listener, OpensError};
 use super::pipes::Collector;
 use super::tracefs::{Instance, TraceError, Tracefs};
 use crate::mounts::{Mounts, MountsError};
-use crate::recording::{Backend, Recording};
+use crate::recording::{Backend, DeviceNumber, Recording};
 use crate::roots::Roots;
 use crate::sys::residency::page_size;
 use crate::watch::start::Monotonic;
@@ -114,6 +114,12 @@ impl Recorder {
     #[cfg(test)]
     pub(super) fn instance(&self) -> Option<(&Path, i32)> {
         self.tracing.as_ref().map(|tracing| (tracing.instance.path(), tracing.collector.id()))
+    }
+
+    /// Whether the names of files on the file system with this super block are heard: see [`Listener::hears`].
+    #[must_use]
+    pub fn hears(&self, device: DeviceNumber) -> bool {
+        self.listener.hears(device)
     }
 
     /// A counter of page events so far, to tell quiet by; `None` without tracing.

@@ -16,7 +16,7 @@ fn json_csv_and_svg_are_whole_and_agree() {
     let place = Place::new();
     let [json, csv, svg] = ["r.json", "r.csv", "r.svg"].map(|name| place.path(name));
     let mut command = place.attempt_of(1, 2, &[]);
-    command.arg("--json").arg(&json).arg("--csv").arg(&csv).arg("--svg").arg(&svg).args(["--", "true"]);
+    command.arg(with("--json=", &json)).arg(with("--csv=", &csv)).arg("--svg").arg(&svg).args(["--", "true"]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stdout(&output).contains("Cold, prefetched"), "the table is printed too");
@@ -109,4 +109,10 @@ fn wrong_use_is_told_with_exit_status_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(stderr(&output).contains("--help"), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+fn with(option: &str, path: &std::path::Path) -> std::ffi::OsString {
+    let mut word = std::ffi::OsString::from(option);
+    word.push(path);
+    word
 }

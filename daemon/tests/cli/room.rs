@@ -107,7 +107,7 @@ fn a_result_that_cannot_be_written_fails_and_says_where() {
     }
     let place = Place::new();
     let into = place.path("none/result.json");
-    let output = place.attempt(&["--json", into.to_str().unwrap(), "--", "true"]).output().unwrap();
+    let output = place.attempt(&[&format!("--json={}", into.display()), "--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("none/result.json"), "{}", stderr(&output));
 }

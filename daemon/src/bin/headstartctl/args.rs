@@ -1,10 +1,13 @@
 //! The command line, from which help, man pages and completions are made.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser as _};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use headstart_daemon::drive::Class;
 
 /// Measures, learns and prefetches application starts.
@@ -18,6 +21,47 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// What clap says, and where two results would go to the same place.
+    pub(crate) fn read(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let cli = Self::try_parse_from(words)?;
+        let Command::Try(options) = &cli.command else { return Ok(cli) };
+        match options.shared_output() {
+            None => Ok(cli),
+            Some(path) => {
+                let place = if path == Path::new(STDOUT) {
+                    "standard output".into()
+                } else {
+                    path.display().to_string()
+                };
+                let what =
+                    format!("--json, --csv and --svg cannot share {place}: give each a file of its own\n");
+                Err(Self::command().error(ErrorKind::ArgumentConflict, what))
+            }
+        }
+    }
+}
+
+/// Stands for standard output.
+pub(crate) const STDOUT: &str = "-";
+
+impl Try {
+    /// Where results go, beside the table.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Path> {
+        [&self.json, &self.csv, &self.svg].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    fn shared_output(&self) -> Option<&Path> {
+        let outputs: Vec<_> = self.outputs().collect();
+        outputs.iter().enumerate().find_map(|(n, path)| outputs[..n].contains(path).then_some(*path))
+    }
 }
 
 /// What to do.
@@ -91,7 +135,7 @@ pub(crate) struct Try {
     pub(crate) timeout: f64,
 
     /// Milliseconds that the program is left alone once its start is over
-    #[arg(long, default_value_t = 600, value_name = "MS")]
+    #[arg(long, default_value_t = 600, value_name = "MS", value_parser = clap::value_parser!(u64).range(..=600_000))]
     pub(crate) linger: u64,
 
     /// Count a command that fails
@@ -107,11 +151,11 @@ pub(crate) struct Try {
     pub(crate) window_class: Option<String>,
 
     /// Set a variable in the program's environment
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = OsStringValueParser::new().try_map(|text| variable(&text)))]
     pub(crate) env: Vec<(OsString, OsString)>,
 
     /// Learn a command under this name instead of its program's path
-    #[arg(long, value_name = "ID", requires = "command")]
+    #[arg(long, value_name = "ID", requires = "command", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: Option<String>,
 
     /// Plan as for a drive of this class: hdd, sata, nvme, emmc
@@ -122,15 +166,15 @@ pub(crate) struct Try {
     #[arg(long, value_name = "JSON", hide = true, value_parser = tuning)]
     pub(crate) tuning: Option<headstart_daemon::plan::Tuning>,
 
-    /// Write the result as JSON to a file, or to standard output with -
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    /// Write the result as JSON to a file, or to standard output without one: --json=FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Write the starts as CSV to a file, or to standard output with -
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    /// Write the starts as CSV to a file, or to standard output without one: --csv=FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// Write a picture of the result
+    /// Write a picture of the result as SVG to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 }
@@ -256,10 +300,14 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn variable(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("give NAME=VALUE".into()),
+fn variable(text: &OsStr) -> Result<(OsString, OsString), &'static str> {
+    let bytes = text.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        None | Some(0) => Err("give NAME=VALUE"),
+        Some(end) => {
+            let part = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+            Ok((part(&bytes[..end]), part(&bytes[end + 1..])))
+        }
     }
 }
 
@@ -269,9 +317,13 @@ fn tuning(text: &str) -> Result<headstart_daemon::plan::Tuning, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    fn read(words: &[&str]) -> Result<Try, clap::Error> {
+        let cli = Cli::read(["headstartctl", "try"].iter().chain(words))?;
+        let Command::Try(options) = cli.command else { panic!("another command") };
+        Ok(*options)
+    }
 
     #[test]
     fn the_definition_is_sound() {
@@ -288,9 +340,44 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_an_app_is_no_file_for_the_result() {
+        let options = read(&["--json", "gimp"]).unwrap();
+        assert_eq!((options.app.as_deref(), options.json), (Some("gimp"), Some(STDOUT.into())));
+        let options = read(&["--csv=starts.csv", "--json=-", "gimp"]).unwrap();
+        assert_eq!(options.app.as_deref(), Some("gimp"));
+        assert_eq!((options.json, options.csv), (Some(STDOUT.into()), Some("starts.csv".into())));
+        assert!(read(&["--json", "result.json", "gimp"]).is_err());
+        assert!(read(&["--json", "result.json", "--", "ls"]).is_err());
+    }
+
+    #[test]
+    fn two_results_cannot_go_to_one_place() {
+        for words in [["--json", "--csv"], ["--csv=-", "--svg=-"], ["--json=x", "--svg=x"]] {
+            let error = read(&words).unwrap_err();
+            assert_eq!((error.kind(), error.exit_code()), (ErrorKind::ArgumentConflict, 2), "{words:?}");
+            assert!(error.to_string().contains("a file of its own"), "{error}");
+        }
+        assert!(read(&["--json", "--csv=x", "--svg=y"]).is_ok());
+    }
+
+    #[test]
+    fn a_variable_need_not_be_text() {
+        let odd = OsStr::from_bytes(b"NAME=a=\xff");
+        let value = OsStr::from_bytes(b"a=\xff").to_owned();
+        assert_eq!(variable(odd), Ok(("NAME".into(), value)));
+        assert!(variable(OsStr::new("NAME")).is_err());
+    }
+
+    #[test]
     fn absurd_values_are_refused() {
-        for words in [["-n", "0"], ["-n", "1001"], ["--timeout", "nan"], ["--timeout", "-1"], ["--env", "=x"]]
-        {
+        for words in [
+            ["-n", "0"],
+            ["-n", "1001"],
+            ["--timeout", "nan"],
+            ["--timeout", "-1"],
+            ["--env", "=x"],
+            ["--linger", "600001"],
+        ] {
             assert!(Cli::try_parse_from(["headstartctl", "try"].iter().chain(&words)).is_err(), "{words:?}");
         }
     }

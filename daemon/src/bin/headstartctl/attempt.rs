@@ -1,6 +1,7 @@
 //! `try`: one comparison, in front of the person who asked for it.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,27 +13,31 @@ use headstart_daemon::measure::prefetch::Choices;
 use headstart_daemon::measure::subject::{Request, Subject};
 use headstart_daemon::store::Store;
 use headstart_daemon::trace::backend;
+use headstart_daemon::watch::session::Session;
 use headstart_shared::chart::{self, Theme};
 use headstart_shared::comparison::Comparison;
 use headstart_shared::run::{AppId, ColdMethod, Milestone};
 use headstart_shared::text::English;
 use rustix::process::geteuid;
+use signal_hook::flag;
 
-use crate::args::{ColdArg, Try, UntilArg};
+use crate::args::{ColdArg, STDOUT, Try, UntilArg};
 use crate::files::{hand_over, loaded, store, tell, write};
 use crate::progress::Bar;
-use crate::{Context, INTERRUPTED};
+use crate::{Context, INTERRUPTED, is_broken_pipe};
 
 /// Runs the comparison and prints it.
-pub(crate) fn run(options: &Try, mut context: Context) -> anyhow::Result<ExitCode> {
-    let cancel = cancel_on_signals()?;
+pub(crate) fn run(options: &Try, context: &Context) -> anyhow::Result<ExitCode> {
+    let signals = Signals::listen()?;
     let request = match (&options.app, options.command.as_slice()) {
         (Some(app), _) => Request::App(app.clone()),
         (None, []) => Request::Any,
         (None, command) => Request::Command(command.to_vec()),
     };
-    context.session.env.extend(options.env.iter().cloned());
-    let mut subject = Subject::find(&request, &context.session)?;
+    // The program's session: what is set for it does not move our own files.
+    let mut session = context.session.clone();
+    session.env.extend(options.env.iter().cloned());
+    let mut subject = Subject::find(&request, &session)?;
     if let Some(class) = &options.window_class {
         subject.hints = subject.hints.or_class(class);
     }
@@ -40,14 +45,44 @@ pub(crate) fn run(options: &Try, mut context: Context) -> anyhow::Result<ExitCod
         subject.app = AppId(id.clone());
     }
     need_root()?;
-    let mut store = store(&context)?;
-    let Some(compared) = measure(options, &subject, &context, &mut store, &cancel)? else {
-        return Ok(stopped());
-    };
-    // Figures that took minutes are shown also when the disk has no room for them.
-    let kept = keep(&compared, &mut store, context.session.credentials.uid);
-    let code = finish(options, &compared, &context)?;
-    kept.map(|()| code)
+    let mut store = store(context)?;
+    let compared = measure(options, &subject, &session, &mut store, context, &signals)?;
+    let mut failures = Failures::default();
+    failures.take(keep(&compared, &mut store, context));
+    if compared.comparison.runs.is_empty() {
+        tell(if compared.profile.runs > 0 {
+            "stopped before anything was timed; what was learned is kept"
+        } else {
+            "stopped before anything was timed; nothing is left behind"
+        });
+    } else {
+        publish(options, &compared.comparison, context, &mut failures);
+        if compared.cancelled {
+            tell("stopped early; the figures are those of the starts that were finished");
+        }
+    }
+    Ok(match (compared.cancelled, failures.any) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, true) => ExitCode::FAILURE,
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// What went wrong after the measurement: told at once, and nothing else is kept from being done.
+#[derive(Default)]
+struct Failures {
+    any: bool,
+}
+
+impl Failures {
+    fn take(&mut self, result: anyhow::Result<()>) {
+        if let Err(error) = result
+            && !is_broken_pipe(&error)
+        {
+            self.any = true;
+            tell(&format!("{error:#}"));
+        }
+    }
 }
 
 fn need_root() -> anyhow::Result<()> {
@@ -61,14 +96,14 @@ fn need_root() -> anyhow::Result<()> {
     )
 }
 
-/// `None` if it was stopped before there was anything to tell.
 fn measure(
     options: &Try,
     subject: &Subject,
-    context: &Context,
+    session: &Session,
     store: &mut Store,
-    cancel: &AtomicBool,
-) -> anyhow::Result<Option<Compared>> {
+    context: &Context,
+    signals: &Signals,
+) -> anyhow::Result<Compared> {
     let roots = &context.roots;
     let uid = context.session.credentials.uid;
     let known = if options.relearn { None } else { loaded(store.profile(uid, &subject.app)?) };
@@ -86,22 +121,21 @@ fn measure(
     let bar = Bar::new(options.rounds);
     tell(&format!("timing {} ({})", subject.name, subject.program.display()));
     let settings = settings(options, backend);
-    let compared = compare(subject, &context.session, known, &settings, roots, cancel, &mut |p| bar.show(p));
+    let mut show = |progress| bar.show(progress);
+    let compared = compare(subject, session, known, &settings, roots, &signals.cancel, &mut show);
+    signals.restore();
     bar.clear();
-    match compared {
-        Ok(compared) => Ok(Some(compared)),
-        // A start that was stopped is no start, and too few of them give no profile: all that is only the Ctrl-C.
-        Err(_) if cancel.load(Ordering::Relaxed) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(compared?)
 }
 
-fn keep(compared: &Compared, store: &mut Store, uid: u32) -> anyhow::Result<()> {
+/// Keeps what was learned and measured.
+fn keep(compared: &Compared, store: &mut Store, context: &Context) -> anyhow::Result<()> {
+    let uid = context.session.credentials.uid;
     if compared.profile.runs > 0 {
-        store.save_profile(uid, &compared.profile).context("cannot keep what was learned")?;
+        store.save_profile(uid, &compared.profile).context("what was learned is not kept")?;
     }
     if !compared.comparison.runs.is_empty() {
-        store.save_comparison(uid, &compared.comparison).context("cannot keep the result")?;
+        store.save_comparison(uid, &compared.comparison).context("the result is not kept")?;
     }
     Ok(())
 }
@@ -130,58 +164,57 @@ fn settings(options: &Try, backend: headstart_daemon::recording::Backend) -> Opt
 }
 
 /// Ctrl-C, a closed terminal or a request to end stops after the processes of the running start are gone.
-fn cancel_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let cancel = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&cancel)).context("cannot listen to signals")?;
-    }
-    Ok(cancel)
+struct Signals {
+    cancel: Arc<AtomicBool>,
+    /// Whether nothing is left that has to be ended: a signal then ends us, as it does any program.
+    over: Arc<AtomicBool>,
 }
 
-fn finish(options: &Try, compared: &Compared, context: &Context) -> anyhow::Result<ExitCode> {
-    let comparison = &compared.comparison;
-    if comparison.runs.is_empty() && compared.cancelled {
-        return Ok(stopped());
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let this = Self { cancel: Arc::default(), over: Arc::default() };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            flag::register_conditional_default(signal, Arc::clone(&this.over))
+                .and_then(|_| flag::register(signal, Arc::clone(&this.cancel)))
+                .context("cannot listen to signals")?;
+        }
+        Ok(this)
     }
-    if comparison.runs.is_empty() {
-        let first = comparison.left_out.first().map_or("no reason is known", |one| one.reason.as_str());
-        bail!("{}: no start could be timed; of the first: {first}", comparison.name);
+
+    fn restore(&self) {
+        self.over.store(true, Ordering::Relaxed);
     }
-    print(options, comparison, context)?;
-    if compared.cancelled {
-        tell("stopped early; the figures are those of the starts that were finished");
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn stopped() -> ExitCode {
-    tell("stopped before anything was timed; nothing is left behind");
-    ExitCode::from(INTERRUPTED)
-}
-
-fn print(options: &Try, comparison: &Comparison, context: &Context) -> anyhow::Result<()> {
-    let json = comparison.to_json()?;
-    let to_stdout = [&options.json, &options.csv].into_iter().flatten().any(|path| path.as_os_str() == "-");
-    if !to_stdout {
-        let width = terminal_width();
-        writeln!(io::stdout(), "{}", comparison.to_table(width).trim_end())?;
-    }
-    if let Some(path) = &options.json {
-        write(context, path, &json)?;
-    }
-    if let Some(path) = &options.csv {
-        write(context, path, &comparison.to_csv())?;
-    }
-    if let Some(path) = &options.svg {
-        write(context, path, &chart::svg(comparison, &Theme::LIGHT, &English))?;
+/// Shows the result in all the ways asked for: files first, since standard output may be closed by whoever reads it.
+fn publish(options: &Try, comparison: &Comparison, context: &Context, failures: &mut Failures) {
+    let csv = || Ok(comparison.to_csv());
+    let svg = || Ok(chart::svg(comparison, &Theme::LIGHT, &English));
+    let json = || comparison.to_json().context("cannot write the result as JSON");
+    let makes: [(_, &dyn Fn() -> anyhow::Result<String>); 3] =
+        [(&options.json, &json), (&options.csv, &csv), (&options.svg, &svg)];
+    let (to_stdout, to_files): (Vec<_>, Vec<_>) = makes
+        .into_iter()
+        .filter_map(|(path, make)| Some((path.as_deref()?, make)))
+        .partition(|(path, _)| *path == Path::new(STDOUT));
+    for (path, make) in to_files {
+        failures.take(make().and_then(|text| write(context, path, &text)));
     }
     // The window is a convenience: a home that cannot be written to is no failure of the measurement.
-    if let Err(error) = hand_over(context, &json) {
+    if let Err(error) = json().and_then(|json| hand_over(context, &json)) {
         tell(&format!("the window will not show this result: {error:#}"));
     }
-    Ok(())
+    let shown = match to_stdout.first() {
+        Some((_, make)) => make(),
+        None => Ok(format!("{}\n", comparison.to_table(terminal_width()).trim_end())),
+    };
+    failures.take(shown.and_then(|text| print(&text)));
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
 fn terminal_width() -> usize {

@@ -29,12 +29,8 @@ pub(crate) fn as_person<T: Send>(context: &Context, act: impl FnOnce() -> T + Se
     })
 }
 
-/// Writes a whole file, or standard output for `-`.
+/// Writes a whole file.
 pub(crate) fn write(context: &Context, path: &Path, contents: &str) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        io::stdout().write_all(contents.as_bytes())?;
-        return Ok(());
-    }
     as_person(context, || atomic::write(path, contents.as_bytes()))??;
     Ok(())
 }
@@ -68,18 +64,24 @@ pub(crate) fn tell(line: &str) {
 }
 
 /// Hands the result over to the window: `last-try.json` in the person's own state folder.
-pub(crate) fn hand_over(context: &Context, json: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn hand_over(context: &Context, json: &str) -> anyhow::Result<()> {
     let session = &context.session;
     let state = session.var("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let in_home = state.is_none();
     let folder = state.unwrap_or_else(|| session.home.join(".local/state")).join("headstart");
     let path = folder.join("last-try.json");
     as_person(context, || -> anyhow::Result<()> {
+        let home = session.home.display();
+        // Some users are made without one, and it is not for us to make it.
+        anyhow::ensure!(
+            !in_home || session.home.is_dir(),
+            "there is no home folder {home}; set XDG_STATE_HOME"
+        );
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         Ok(atomic::write(&path, json.as_bytes())?)
-    })??;
-    Ok(path)
+    })?
 }

@@ -14,7 +14,7 @@ mod report;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use headstart_daemon::roots::Roots;
 use headstart_daemon::watch::session::Session;
 
@@ -31,7 +31,7 @@ struct Context {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     match run(cli) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -43,18 +43,29 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let roots = Roots::default();
-    let context = Context { session: Session::invoking(&roots)?, roots, state_dir: cli.state_dir };
     match cli.command {
-        Command::Try(options) => return attempt::run(&options, context),
-        Command::Profile(ProfileCommand::Show(options)) => profiles::show(&options, &context)?,
-        Command::Profile(ProfileCommand::List(options)) => profiles::list(&options, &context)?,
-        Command::Plan(PlanCommand::Show(options)) => profiles::plan(&options, &context)?,
-        Command::Doctor(options) => return report::doctor(&options, &context),
-        Command::Export(options) => profiles::export(&options, &context)?,
-        Command::Import(options) => profiles::import(&options, &context)?,
+        // Made when a package is built, where there may be neither a person nor a kernel to ask.
         Command::Completions { shell } => documents::completions(shell, &mut Cli::command())?,
         Command::Man { dir } => documents::man(&dir, Cli::command())?,
+        command => {
+            let roots = Roots::default();
+            let session = Session::invoking(&roots)?;
+            return carry_out(&command, &Context { roots, session, state_dir: cli.state_dir });
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn carry_out(command: &Command, context: &Context) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Try(options) => return attempt::run(options, context),
+        Command::Profile(ProfileCommand::Show(options)) => profiles::show(options, context)?,
+        Command::Profile(ProfileCommand::List(options)) => profiles::list(options, context)?,
+        Command::Plan(PlanCommand::Show(options)) => profiles::plan(options, context)?,
+        Command::Doctor(options) => return report::doctor(options, context),
+        Command::Export(options) => profiles::export(options, context)?,
+        Command::Import(options) => profiles::import(options, context)?,
+        Command::Completions { .. } | Command::Man { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
 }

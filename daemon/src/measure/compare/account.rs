@@ -11,6 +11,7 @@ use headstart_shared::units::{Bytes, Nanos, Pages};
 use super::work::Rounds;
 use crate::learn::ranges;
 use crate::measure::prefetch::Prefetch;
+use crate::path_text;
 use crate::plan::{Plan, Step};
 use crate::profile::Profile;
 use crate::recording::{PageRange, Recording, Touch};
@@ -122,12 +123,173 @@ pub(super) fn remarks(
         };
         remarks.push(text);
     }
-    if let Some(skipped) = rounds.replays.iter().find_map(|replay| replay.skipped.first()) {
+    if let Some([first, others @ ..]) =
+        rounds.replays.iter().map(|replay| &replay.skipped[..]).find(|all| !all.is_empty())
+    {
+        let more = match others.len() {
+            0 => String::new(),
+            1 => " One more file was skipped.".into(),
+            more => format!(" {more} more files were skipped."),
+        };
         remarks.push(format!(
-            "Not everything could be read ahead: {} {}.",
-            skipped.path.display(),
-            skipped.why
+            "Not everything could be read ahead: {} {}.{more}",
+            path_text::to_text(&first.path),
+            first.why
         ));
     }
     remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Class;
+    use crate::opening::Refusal;
+    use crate::plan::{PlannedFile, Target, Tuning};
+    use crate::recording::{Backend, FileIdentity, RecordedFile};
+    use crate::replay::{Skipped, Stopped, Traffic};
+
+    const PAGE: u64 = 4096;
+
+    fn identity() -> FileIdentity {
+        FileIdentity { filesystem: 1, inode: 2, size: 1 << 20, mtime: 3 }
+    }
+
+    fn range(start: u64, end: u64) -> PageRange {
+        PageRange { start, end }
+    }
+
+    fn read(file: u32, start: u64, end: u64) -> Step {
+        Step::Read { file, pages: range(start, end), at: Nanos(0) }
+    }
+
+    fn plan(files: &[&str], steps: Vec<Step>) -> Plan {
+        let target = Target { name: "sda".into(), class: Class::Virtual, max_readahead: Bytes(1 << 20) };
+        Plan {
+            page_size: PAGE,
+            tuning: Tuning::for_target(&target),
+            target,
+            files: files.iter().map(|path| PlannedFile { path: path.into(), identity: identity() }).collect(),
+            devices: Vec::new(),
+            steps,
+            left_out: Bytes(0),
+        }
+    }
+
+    fn recording(files: &[(&str, &[PageRange])]) -> Recording {
+        let file = |(path, ranges): &(&str, &[PageRange])| RecordedFile {
+            path: path.into(),
+            identity: identity(),
+            touches: ranges.iter().map(|pages| Touch { pages: *pages, at: Nanos(0) }).collect(),
+        };
+        Recording {
+            page_size: PAGE,
+            backend: Backend::Touched,
+            prefetched: true,
+            files: files.iter().map(file).collect(),
+            devices: Vec::new(),
+            lost_events: 0,
+            unnamed_pages: 0,
+        }
+    }
+
+    fn replayed(read: u64, time: u64) -> replay::Account {
+        let data = Traffic { requested: Bytes(read + 10), already_cached: Bytes(7), failed: Bytes(3) };
+        replay::Account { data, time: Some(Nanos(time)), ..replay::Account::default() }
+    }
+
+    fn rounds(replays: Vec<replay::Account>) -> Rounds {
+        Rounds { replays, ..Rounds::default() }
+    }
+
+    fn said(cold: ColdMethod, rounds: &Rounds) -> Vec<String> {
+        remarks(cold, None, &Prefetch::default(), rounds)
+    }
+
+    #[test]
+    fn used_is_what_was_both_planned_and_touched() {
+        let steps = vec![Step::Open { file: 0 }, read(0, 0, 10), read(0, 20, 30), read(1, 0, 4)];
+        let plans = [plan(&["/a", "/b"], steps), plan(&["/c"], vec![read(0, 0, 2), read(7, 0, 2)])];
+        let seen = recording(&[
+            ("/a", &[range(5, 8), range(9, 22)]),
+            ("/c", &[range(0, 100)]),
+            ("/d", &[range(0, 9)]),
+        ]);
+        // Of /a 5..8, 9..10 and 20..22, of /b nothing, of /c all; no file has the number 7.
+        assert_eq!(used(&plans, &seen), Bytes((3 + 1 + 2 + 2) * PAGE));
+        assert_eq!(used(&plans, &recording(&[])), Bytes(0));
+        assert_eq!(touched(&seen), Bytes((3 + 13 + 100 + 9) * PAGE));
+    }
+
+    #[test]
+    fn the_account_is_of_all_plans_and_the_median_replay() {
+        let metadata = Step::Metadata { device: 0, pages: range(0, 3) };
+        let plans = vec![
+            plan(&["/a", "/b"], vec![metadata, Step::Open { file: 0 }, read(0, 0, 10), read(1, 0, 5)]),
+            plan(&["/c"], vec![read(0, 0, 1)]),
+        ];
+        let prefetch = Prefetch { plans, ..Prefetch::default() };
+        let profile = Profile {
+            app: headstart_shared::run::AppId("app".into()),
+            page_size: PAGE,
+            runs: 4,
+            files: Vec::new(),
+            devices: Vec::new(),
+        };
+        let three = rounds(vec![replayed(900, 30), replayed(100, 10), replayed(200, 20)]);
+        let account = account(&prefetch, &three, &profile);
+        assert_eq!((account.files, account.ranges, account.learned_from), (3, 3, 4));
+        assert_eq!((account.planned, account.metadata), (Bytes(16 * PAGE), Bytes(3 * PAGE)));
+        assert_eq!((account.read, account.time, account.used), (Bytes(200), Some(Nanos(20)), None));
+        let none = super::account(&prefetch, &Rounds::default(), &profile);
+        assert_eq!((none.read, none.time), (Bytes(0), None));
+    }
+
+    #[test]
+    fn shares_of_nothing_and_of_more_than_all_are_no_nonsense() {
+        assert!(share(Bytes(5), Bytes(0)).abs() < f64::EPSILON);
+        assert!((share(Bytes(1), Bytes(4)) - 0.25).abs() < f64::EPSILON);
+        assert_eq!((scale(Bytes(100), 0.25), scale(Bytes(100), 1.5)), (Bytes(25), Bytes(100)));
+    }
+
+    #[test]
+    fn nothing_is_remarked_where_all_went_well() {
+        assert_eq!(said(ColdMethod::Evict, &rounds(vec![replayed(100, 10)])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_stays_in_memory_is_told_only_where_it_can_be_helped() {
+        let warm = Rounds { left_cached: vec![0.01, 0.2, 0.3], ..Rounds::default() };
+        let [remark] = &said(ColdMethod::Evict, &warm)[..] else { panic!("one remark") };
+        assert!(remark.starts_with("20 %") && remark.contains("--cold=drop"), "{remark}");
+        assert!(said(ColdMethod::Drop, &warm).is_empty());
+        let gone = Rounds { left_cached: vec![0.01, 0.02, 0.9], ..Rounds::default() };
+        assert!(said(ColdMethod::Evict, &gone).is_empty(), "the median counts");
+    }
+
+    #[test]
+    fn a_true_cold_start_is_told_with_its_time() {
+        let all =
+            remarks(ColdMethod::Drop, Some(Nanos(2_000_000_000)), &Prefetch::default(), &Rounds::default());
+        let [remark] = &all[..] else { panic!("one remark: {all:?}") };
+        assert!(remark.contains(&Nanos(2_000_000_000).to_string()), "{remark}");
+    }
+
+    #[test]
+    fn the_same_trouble_in_many_replays_is_told_once() {
+        let skipped = |path: &str| Skipped { path: path.into(), why: Refusal::Changed };
+        let mut trouble = replayed(100, 10);
+        trouble.remarks = vec!["slow".into()];
+        trouble.stopped = Some(Stopped::MemoryLow);
+        trouble.skipped = vec![skipped("/a\nb"), skipped("/c")];
+        let all = said(ColdMethod::Evict, &rounds(vec![replayed(1, 1), trouble.clone(), trouble.clone()]));
+        assert_eq!(all.len(), 3, "{all:?}");
+        assert_eq!(all[0], "slow");
+        assert!(all[1].contains("memory became short"), "{all:?}");
+        assert!(all[2].contains("/a\\x0ab") && all[2].ends_with("One more file was skipped."), "{all:?}");
+        trouble.stopped = Some(Stopped::Cancelled);
+        trouble.skipped.truncate(1);
+        let all = said(ColdMethod::Evict, &rounds(vec![trouble]));
+        assert!(all[1].contains("still reading") && !all[2].contains("more"), "{all:?}");
+    }
 }

@@ -18,7 +18,7 @@ use crate::measure::subject::Subject;
 use crate::mounts::Mounts;
 use crate::path_text;
 use crate::profile::Profile;
-use crate::recording::Backend;
+use crate::recording::{Backend, Recording};
 use crate::replay;
 use crate::watch::milestone::{Evidence, Goal, Outcome};
 
@@ -35,6 +35,10 @@ pub(super) struct Work<'a, 'o> {
     mounts: Mounts,
     observer: &'o mut Observer<'o>,
     done: u32,
+    /// Starts before the first round, as far as is known.
+    before: u32,
+    /// Whether a start has reached its milestone yet.
+    proven: bool,
     lost: u64,
 }
 
@@ -46,6 +50,8 @@ pub(super) struct Rounds {
     pub(super) left_out: Vec<LeftOut>,
     pub(super) replays: Vec<replay::Account>,
     pub(super) left_cached: Vec<f64>,
+    /// Remarks in words.
+    pub(super) remarks: Vec<String>,
 }
 
 impl<'a, 'o> Work<'a, 'o> {
@@ -63,6 +69,8 @@ impl<'a, 'o> Work<'a, 'o> {
             mounts,
             observer,
             done: 0,
+            before: options.learn,
+            proven: false,
             lost: 0,
         }
     }
@@ -71,27 +79,47 @@ impl<'a, 'o> Work<'a, 'o> {
     pub(super) fn run(&mut self, known: Option<Profile>) -> Result<Compared, CompareError> {
         let began = Utc::now();
         let (mut profile, found_cold) = match known {
-            Some(profile) if !self.is_gone(&profile) => (profile, None),
+            Some(profile) if !self.is_undecided() && !self.is_gone(&profile) => (profile, None),
             known => self.look(known)?,
         };
+        self.before = self.done + self.options.learn.saturating_sub(profile.runs);
         while profile.runs < self.options.learn && !self.cancelled() {
             profile = self.learn(profile)?;
         }
-        let prefetch = Prefetch::plan(&profile, self.options.choices, &self.mounts, self.stage.roots);
-        if prefetch.data() == Bytes(0) {
-            return Err(self.nothing(&profile, &prefetch));
-        }
-        let rounds = self.rounds(&profile, &prefetch)?;
+        let prefetch = if self.cancelled() { Prefetch::default() } else { self.plan(&profile)? };
+        let mut rounds = self.rounds(&profile, &prefetch)?;
         let mut account = account(&prefetch, &rounds, &profile);
         if !self.cancelled() {
-            let (next, used) = self.check(profile, &prefetch, &mut account)?;
-            profile = next;
-            account.used = used;
+            match self.check(&profile, &prefetch) {
+                Ok(Some(recording)) => {
+                    account.used = check_used(&prefetch, &recording, account.read);
+                    account.learned_from += 1;
+                    profile = learn(Some(profile), &self.stage.subject.app, &recording);
+                }
+                Ok(None) => {}
+                Err(error) => rounds.remarks.push(format!(
+                    "How much of the read-ahead was used is not known, for the start that shows it failed: {error}."
+                )),
+            }
         }
         account.lost_events = self.lost;
         let cancelled = self.cancelled();
         let comparison = self.comparison(began, found_cold, &prefetch, account, rounds);
         Ok(Compared { comparison, profile, cancelled })
+    }
+
+    /// Plans, before caches are emptied.
+    fn plan(&self, profile: &Profile) -> Result<Prefetch, CompareError> {
+        let prefetch = Prefetch::plan(profile, self.options.choices, &self.mounts, self.stage.roots);
+        if prefetch.data() == Bytes(0) {
+            return Err(self.nothing(profile, &prefetch));
+        }
+        Ok(prefetch)
+    }
+
+    /// Whether only a first start shows what a start is timed to.
+    fn is_undecided(&self) -> bool {
+        self.options.until == Until::Auto && !self.stage.subject.desktop && self.stage.goal == Goal::Window
     }
 
     fn cancelled(&self) -> bool {
@@ -100,7 +128,7 @@ impl<'a, 'o> Work<'a, 'o> {
 
     fn tell(&mut self, doing: Doing, time: Option<Nanos>) {
         let rounds = self.options.rounds * (3 + u32::from(self.options.time_recording));
-        let total = self.options.learn + rounds + 1;
+        let total = self.before + rounds + 1;
         (self.observer)(Progress { doing, done: self.done, total: total.max(self.done), time });
     }
 
@@ -112,6 +140,7 @@ impl<'a, 'o> Work<'a, 'o> {
             Outcome::Reached { at, .. } => Some(at),
             _ => None,
         };
+        self.proven |= time.is_some();
         self.tell(doing, time);
         Ok(started)
     }
@@ -125,25 +154,26 @@ impl<'a, 'o> Work<'a, 'o> {
     /// The first start, with the caches as they are. It shows whether it can be timed at all, and what a start is timed to
     /// where that was left open. Its time is told if it was truly cold.
     fn look(&mut self, known: Option<Profile>) -> Result<(Profile, Option<Nanos>), CompareError> {
-        let record = || Beside { record: Some(self.options.backend), plans: None };
-        let beside = record();
+        let beside = Beside { record: Some(self.options.backend), plans: None };
+        let undecided = self.is_undecided();
         let started = self.start(Doing::Looking, beside)?;
-        let auto = self.options.until == Until::Auto && !self.stage.subject.desktop;
         let at = match started.outcome {
             Outcome::Reached { at, by: Evidence::Exit(status), .. } => {
                 self.check_status(status)?;
                 at
             }
             Outcome::Reached { at, .. } => at,
-            Outcome::ExitedEarly { status, after, .. } if auto && self.stage.goal == Goal::Window => {
+            Outcome::ExitedEarly { status, after, .. } if undecided => {
+                self.proven = true;
                 self.stage.goal = Goal::Exit;
                 self.check_status(status)?;
                 after
             }
+            Outcome::Cancelled => return Ok((known.unwrap_or_else(|| empty(self.stage.subject)), None)),
             outcome => return Err(self.wrong(outcome)),
         };
         let Some(recording) = started.recording else {
-            return Ok((empty(self.stage.subject), None));
+            return Ok((known.unwrap_or_else(|| empty(self.stage.subject)), None));
         };
         self.lost += recording.lost_events;
         let truly = share(started.read.unwrap_or_default(), touched(&recording)) >= TRULY_COLD;
@@ -189,46 +219,60 @@ impl<'a, 'o> Work<'a, 'o> {
         }
     }
 
+    /// All rounds. What goes wrong with a single start is told in the result, unless it is the very first one: then
+    /// nothing is lost by saying so at once, with the cure.
     fn rounds(&mut self, profile: &Profile, prefetch: &Prefetch) -> Result<Rounds, CompareError> {
         let mut rounds = Rounds::default();
         for slot in slots(self.options.rounds, self.options.time_recording, &mut rand::rng()) {
             if self.cancelled() {
-                break;
+                return Ok(rounds);
             }
-            if slot.condition != Condition::Warm {
-                let all = profile.pages().bytes(profile.page_size);
-                let left = self.cold.make(profile, &self.mounts)?;
-                rounds.left_cached.extend(left.map(|left| share(left, all)));
+            match self.timed(slot, profile, prefetch, &mut rounds) {
+                Err(error) if rounds.is_empty() => return Err(error),
+                Err(error) => rounds.leave_out(slot, error.to_string()),
+                Ok(()) => {}
             }
-            let plans = (slot.condition == Condition::Prefetched).then(|| prefetch.plans.clone());
-            let record = slot.recorded.then_some(self.options.backend);
-            let started = self.start(Doing::Timing(slot), Beside { plans, record })?;
-            rounds.take(slot, started, self.options.ignore_failure);
         }
-        Ok(rounds)
+        match rounds.left_out.first() {
+            Some(first) if rounds.runs.is_empty() && !self.cancelled() => Err(CompareError::NoneCounts {
+                name: self.stage.subject.name.clone(),
+                reason: first.reason.clone(),
+            }),
+            _ => Ok(rounds),
+        }
+    }
+
+    fn timed(
+        &mut self,
+        slot: Slot,
+        profile: &Profile,
+        prefetch: &Prefetch,
+        rounds: &mut Rounds,
+    ) -> Result<(), CompareError> {
+        if slot.condition != Condition::Warm {
+            let all = profile.pages().bytes(profile.page_size);
+            let left = self.cold.make(profile, &self.mounts)?;
+            rounds.left_cached.extend(left.map(|left| share(left, all)));
+        }
+        let plans = (slot.condition == Condition::Prefetched).then(|| prefetch.plans.clone());
+        let record = slot.recorded.then_some(self.options.backend);
+        let started = self.start(Doing::Timing(slot), Beside { plans, record })?;
+        if !self.proven && !matches!(started.outcome, Outcome::Cancelled) {
+            return Err(self.wrong(started.outcome));
+        }
+        rounds.take(slot, started, self.options.ignore_failure);
+        Ok(())
     }
 
     /// One more prefetched start, recorded: what of the read-ahead it touched.
-    fn check(
-        &mut self,
-        profile: Profile,
-        prefetch: &Prefetch,
-        account: &mut PrefetchAccount,
-    ) -> Result<(Profile, Option<Bytes>), CompareError> {
-        self.cold.make(&profile, &self.mounts)?;
+    fn check(&mut self, profile: &Profile, prefetch: &Prefetch) -> Result<Option<Recording>, CompareError> {
+        self.cold.make(profile, &self.mounts)?;
         let beside = Beside { plans: Some(prefetch.plans.clone()), record: Some(self.options.backend) };
         let started = self.start(Doing::Checking, beside)?;
-        let (Outcome::Reached { .. }, Some(recording)) = (started.outcome, started.recording) else {
-            return Ok((profile, None));
-        };
-        self.lost += recording.lost_events;
-        let planned = prefetch.data();
-        let used = used(&prefetch.plans, &recording);
-        // Only tracing tells what was touched; what is resident after a prefetch is all that was read.
-        let told = recording.backend == Backend::Touched;
-        account.learned_from += 1;
-        let used = told.then(|| scale(account.read, share(used, planned)));
-        Ok((learn(Some(profile), &self.stage.subject.app, &recording), used))
+        let reached = matches!(started.outcome, Outcome::Reached { .. });
+        let recording = started.recording.filter(|_| reached);
+        self.lost += recording.as_ref().map_or(0, |recording| recording.lost_events);
+        Ok(recording)
     }
 
     fn nothing(&self, profile: &Profile, prefetch: &Prefetch) -> CompareError {
@@ -249,7 +293,8 @@ impl<'a, 'o> Work<'a, 'o> {
         rounds: Rounds,
     ) -> Comparison {
         let subject = self.stage.subject;
-        let remarks = remarks(self.options.cold, found_cold, prefetch, &rounds);
+        let mut remarks = remarks(self.options.cold, found_cold, prefetch, &rounds);
+        remarks.extend(rounds.remarks);
         Comparison {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -288,8 +333,23 @@ impl Rounds {
             Outcome::Cancelled => return,
             outcome => outcome.to_string(),
         };
-        self.left_out.push(LeftOut { round, condition, reason });
+        self.leave_out(slot, reason);
     }
+
+    fn leave_out(&mut self, slot: Slot, reason: String) {
+        self.left_out.push(LeftOut { round: slot.round, condition: slot.condition, reason });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.recorded.is_empty() && self.left_out.is_empty()
+    }
+}
+
+/// Of `read` bytes read ahead, what a recorded start used. Only tracing tells what was touched; what is resident after a
+/// prefetch is all that was read.
+fn check_used(prefetch: &Prefetch, recording: &Recording, read: Bytes) -> Option<Bytes> {
+    let used = share(used(&prefetch.plans, recording), prefetch.data());
+    (recording.backend == Backend::Touched).then(|| scale(read, used))
 }
 
 fn empty(subject: &Subject) -> Profile {
