@@ -56,7 +56,7 @@ fn figures_are_shown_also_when_there_is_no_room_to_keep_them() {
     let output = in_own_mounts(&small, &place.attempt(&["--", program.to_str().unwrap()]));
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot keep") && said.contains("the disk is full"), "{said}");
+    assert!(said.contains("is not kept") && said.contains("the disk is full"), "{said}");
     assert!(stdout(&output).contains("Cold, prefetched"), "{}", stdout(&output));
 }
 
