@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use headstart_shared::comparison::{Host, PrefetchAccount};
-use headstart_shared::run::ColdMethod;
-use headstart_shared::stats::median;
+use headstart_shared::comparison::{Host, PrefetchAccount, TimedRun};
+use headstart_shared::run::{ColdMethod, Condition};
+use headstart_shared::stats::{median, quantile};
 use headstart_shared::units::{Bytes, Nanos, Pages};
 
 use super::work::Rounds;
@@ -108,6 +108,7 @@ pub(super) fn remarks(
             left * 100.0
         ));
     }
+    remarks.extend(cost_of_recording(rounds));
     let failures = rounds.replays.iter().flat_map(|replay| &replay.remarks).chain(&prefetch.remarks);
     for remark in failures {
         if !remarks.contains(remark) {
@@ -138,6 +139,25 @@ pub(super) fn remarks(
         ));
     }
     remarks
+}
+
+/// How much longer a cold start takes while it is recorded, if that was timed: the median over the rounds.
+fn cost_of_recording(rounds: &Rounds) -> Option<String> {
+    let longer: Vec<f64> = rounds
+        .recorded
+        .iter()
+        .filter_map(|with| {
+            let same = |run: &&TimedRun| run.round == with.round && run.condition == Condition::Cold;
+            let without = rounds.runs.iter().find(same)?;
+            Some(100.0 * (with.time.as_secs_f64() / without.time.as_secs_f64() - 1.0))
+        })
+        .collect();
+    let (least, most) = (quantile(&longer, 0.0)?, quantile(&longer, 1.0)?);
+    let middle = median(&longer)?;
+    Some(format!(
+        "Recording a cold start made it {middle:.1} % longer (median of {} pairs; {least:.1} to {most:.1} %).",
+        longer.len()
+    ))
 }
 
 #[cfg(test)]
@@ -291,5 +311,24 @@ mod tests {
         trouble.skipped.truncate(1);
         let all = said(ColdMethod::Evict, &rounds(vec![trouble]));
         assert!(all[1].contains("still reading") && !all[2].contains("more"), "{all:?}");
+    }
+
+    #[test]
+    fn what_recording_costs_is_told_pair_by_pair() {
+        let run = |round, seconds: u64| TimedRun {
+            round,
+            condition: Condition::Cold,
+            time: Nanos(seconds * 1_000_000_000),
+            read: None,
+        };
+        let rounds = Rounds {
+            runs: vec![run(1, 100), run(2, 200), run(3, 100)],
+            // The fourth has no partner and does not count.
+            recorded: vec![run(1, 102), run(2, 200), run(3, 110), run(4, 900)],
+            ..Rounds::default()
+        };
+        let told = cost_of_recording(&rounds).unwrap();
+        assert_eq!(told, "Recording a cold start made it 2.0 % longer (median of 3 pairs; 0.0 to 10.0 %).");
+        assert_eq!(cost_of_recording(&Rounds::default()), None);
     }
 }
