@@ -149,7 +149,7 @@ impl Comparison {
         let gap = stats::shift(&cold.times, &warm.times, LEVEL);
         let used_share = self.used_share();
         Summary {
-            gap_closed: gap_closed(gain, gap),
+            gap_closed: gap_closed(gap, [cold, prefetched, warm].map(|one| one.median)),
             verdict: Verdict::of(gain, cold.times.len(), prefetched.times.len()),
             read_ahead: self.prefetch.read,
             used_share,
@@ -274,15 +274,17 @@ impl Verdict {
     }
 }
 
-fn gap_closed(gain: Option<Gain>, gap: Option<Estimate>) -> Result<f64, NoGap> {
-    let (gain, gap) = gain.zip(gap).ok_or(NoGap::NotMeasured)?;
+/// By the medians, so that a reader can work it out from what is shown; whether there is a gap at all is judged by `gap`.
+fn gap_closed(gap: Option<Estimate>, medians: [Option<f64>; 3]) -> Result<f64, NoGap> {
+    let gap = gap.ok_or(NoGap::NotMeasured)?;
+    let [Some(cold), Some(prefetched), Some(warm)] = medians else { return Err(NoGap::NotMeasured) };
     if gap.interval.level < LEVEL {
         return Err(NoGap::TooFew);
     }
-    if !gap.is_above_zero(LEVEL) {
+    if !gap.is_above_zero(LEVEL) || cold <= warm {
         return Err(NoGap::WithinNoise);
     }
-    Ok(gain.seconds.value / gap.value)
+    Ok((cold - prefetched) / (cold - warm))
 }
 
 #[cfg(test)]

@@ -40,7 +40,9 @@ use crate::profile::{
 use crate::recording::{RecordedDevice, RecordedFile, Recording, Touch};
 
 pub use evidence::Evidence;
-pub use wanted::{RECENT, Wanted, WantedDevice, WantedFile, WantedRange, is_wanted, wanted};
+pub use wanted::{
+    RECENT, Wanted, WantedDevice, WantedFile, WantedRange, is_wanted, is_wanted_structure, wanted,
+};
 
 /// Runs that a history remembers. More would show nothing that a plan uses, and keep every odd run's cuts longer.
 pub const REMEMBERED: u32 = 8;

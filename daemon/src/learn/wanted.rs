@@ -37,7 +37,7 @@ pub fn is_wanted(history: History, looks: u32) -> bool {
 /// Unlike file content, a structure that is in memory leaves no trace when it is used, and emptying caches leaves many
 /// inodes and names behind. So that a run did not read one says little, that it read one says enough; and they are small.
 #[must_use]
-pub(super) fn is_wanted_structure(history: History) -> bool {
+pub fn is_wanted_structure(history: History) -> bool {
     history.among_last(RECENT) > 0
 }
 

@@ -28,8 +28,11 @@ pub enum Request {
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// No such application.
-    #[error("{0}\nfor a command put -- before it: headstartctl try -- COMMAND")]
+    #[error(transparent)]
     Find(#[from] FindError),
+    /// It is a command.
+    #[error("{0} is a command, not an application: headstartctl try -- {0}")]
+    IsCommand(String),
     /// Its desktop entry is no good.
     #[error(transparent)]
     Entry(#[from] CommandError),
@@ -81,7 +84,12 @@ impl Subject {
     /// When there is no such thing, with near matches, or it cannot be started as it stands.
     pub fn find(request: &Request, session: &Session) -> Result<Self, SubjectError> {
         match request {
-            Request::App(name) => Self::of_entry(catalogue(session).find(name)?, session),
+            Request::App(name) => match catalogue(session).find(name) {
+                Err(FindError::NotFound { .. }) if is_command(name, session) => {
+                    Err(SubjectError::IsCommand(name.clone()))
+                }
+                found => Self::of_entry(found?, session),
+            },
             Request::Command(words) => Self::of_command(words, session),
             Request::Any => Self::any(session),
         }
@@ -139,6 +147,11 @@ impl Subject {
         command.cwd.clone_from(&self.cwd);
         command
     }
+}
+
+fn is_command(name: &str, session: &Session) -> bool {
+    let here = std::env::current_dir().unwrap_or_else(|_| session.home.clone());
+    command::resolve(name.as_ref(), &session.search_path(), &here).is_ok()
 }
 
 /// All applications that the person has installed.

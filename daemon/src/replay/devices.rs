@@ -25,12 +25,18 @@ const THROUGH_THE_DEVICE: [&str; 7] = ["ext2", "ext3", "ext4", "vfat", "exfat", 
 #[derive(Debug, Error)]
 pub(super) enum DeviceRefusal {
     #[error(
-        "structures of device {0} are not read ahead: the file system learned from is not mounted, or not of a type for which that helps"
+        "The inodes and folders of the file system on {0} were not read ahead: it is not mounted any more, or of a type for which that does not help."
     )]
     NotMounted(DeviceNumber),
-    #[error("structures of device {device} are not read ahead: cannot open {}: {source}", path.display())]
+    #[error(
+        "The inodes and folders of a file system were not read ahead, its files were: {} ({device}) cannot be opened: {source}.",
+        path.display()
+    )]
     Open { device: DeviceNumber, path: PathBuf, source: std::io::Error },
-    #[error("structures of device {device} are not read ahead: {} is another device", path.display())]
+    #[error(
+        "The inodes and folders of a file system were not read ahead, its files were: {} is not device {device}.",
+        path.display()
+    )]
     Other { device: DeviceNumber, path: PathBuf },
 }
 

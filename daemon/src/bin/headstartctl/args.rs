@@ -10,9 +10,9 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use headstart_daemon::drive::Class;
 
-/// Measures, learns and prefetches application starts.
+/// Learns what application starts read, reads it ahead, and measures what that gains
 #[derive(Debug, Parser)]
-#[command(name = "headstartctl", version, about, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "headstartctl", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Where profiles and results are kept
     #[arg(long, global = true, value_name = "DIR", env = "HEADSTART_STATE_DIR")]
