@@ -71,7 +71,7 @@ impl<'a, 'o> Work<'a, 'o> {
     pub(super) fn run(&mut self, known: Option<Profile>) -> Result<Compared, CompareError> {
         let began = Utc::now();
         let (mut profile, found_cold) = match known {
-            Some(profile) if !self.is_gone(&profile) => (profile, None),
+            Some(profile) if !self.is_undecided() && !self.is_gone(&profile) => (profile, None),
             known => self.look(known)?,
         };
         while profile.runs < self.options.learn && !self.cancelled() {
@@ -116,6 +116,11 @@ impl<'a, 'o> Work<'a, 'o> {
         Ok(started)
     }
 
+    /// Whether only a start can show to what this one is timed: a profile does not say if its command has a window.
+    fn is_undecided(&self) -> bool {
+        self.options.until == Until::Auto && !self.stage.subject.desktop && self.stage.goal == Goal::Window
+    }
+
     /// Whether nearly nothing of what the app needs is in memory: then its next start is truly cold.
     fn is_gone(&self, profile: &Profile) -> bool {
         let all = profile.pages().bytes(profile.page_size);
@@ -128,14 +133,14 @@ impl<'a, 'o> Work<'a, 'o> {
         let record = || Beside { record: Some(self.options.backend), plans: None };
         let beside = record();
         let started = self.start(Doing::Looking, beside)?;
-        let auto = self.options.until == Until::Auto && !self.stage.subject.desktop;
+        let undecided = self.is_undecided();
         let at = match started.outcome {
             Outcome::Reached { at, by: Evidence::Exit(status), .. } => {
                 self.check_status(status)?;
                 at
             }
             Outcome::Reached { at, .. } => at,
-            Outcome::ExitedEarly { status, after, .. } if auto && self.stage.goal == Goal::Window => {
+            Outcome::ExitedEarly { status, after, .. } if undecided => {
                 self.stage.goal = Goal::Exit;
                 self.check_status(status)?;
                 after
