@@ -1,6 +1,7 @@
 //! Kernel interfaces that need `unsafe`, one file each, with its SAFETY notes and its own tests.
 
 pub mod fiemap;
+pub(crate) mod foreign_file;
 pub mod handle;
 pub mod identity;
 pub mod ioprio;

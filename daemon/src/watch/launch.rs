@@ -394,6 +394,8 @@ impl Run {
     }
 
     fn wait_for_keeper(&self) {
+        // It may have been stopped, by its own program for one. Nobody but us reaps it, so the number is its own.
+        let _ = rustix::process::kill_process(self.keeper, Signal::CONT);
         let deadline = Monotonic::now().after(KILL_WAIT);
         while Monotonic::now() < deadline {
             match waitpid(Some(self.keeper), WaitOptions::NOHANG) {

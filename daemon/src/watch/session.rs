@@ -156,7 +156,8 @@ fn invoker(own: &Process, line: &[Ancestor]) -> Result<Option<u32>, Error> {
     }
     for variable in ["SUDO_UID", "PKEXEC_UID"] {
         if let Some(value) = own.env.get(OsStr::new(variable)) {
-            let uid = value.to_str().and_then(|text| text.parse().ok());
+            // To the kernel, all ones is nobody but "leave it as it is": root.
+            let uid = value.to_str().and_then(|text| text.parse().ok()).filter(|uid| *uid != u32::MAX);
             return uid.map(Some).ok_or_else(|| nobody(variable, value));
         }
     }

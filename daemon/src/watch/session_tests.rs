@@ -126,3 +126,10 @@ fn the_session_of_the_test_itself_can_start_things() {
     assert_eq!(session.elevated, session.credentials.uid != rustix::process::getuid().as_raw());
     assert!(session.search_path().iter().all(|dir| dir.is_absolute()));
 }
+
+#[test]
+fn the_number_that_stands_for_no_change_is_nobody() {
+    let line = Line::new(&[(1, "init", 0, b"A=1\0"), (2, "headstartctl", 0, b"A=1\0")]);
+    let refused = line.session(2, 0, &[("SUDO_UID", "4294967295")]).unwrap_err();
+    assert!(matches!(refused, Error::Nobody { variable: "SUDO_UID", .. }), "{refused}");
+}

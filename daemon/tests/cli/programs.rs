@@ -110,3 +110,24 @@ fn a_start_that_is_handed_to_a_running_instance_does_not_count() {
     assert_fails(&output, &["handed over", &format!("process {}", first.id()), "close"]);
     assert!(alive, "the instance that was there is the person's");
 }
+
+#[test]
+fn a_known_command_is_timed_to_its_exit_again_where_there_is_a_screen() {
+    let (true, Some(screen)) = (is_root(), Screen::start()) else { return };
+    let place = Place::of_lasting_files();
+    std::fs::write(place.path("data"), vec![7; 1 << 20]).unwrap();
+    for _ in 0..2 {
+        let mut command = place.attempt(&["--", "/bin/cat"]);
+        let output = command.arg(place.path("data")).env("DISPLAY", &screen.name).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn nothing_is_said_twice() {
+    let place = Place::new();
+    let output = place.headstartctl().args(["try", "--", "frobnicat"]).output().unwrap();
+    assert_eq!(stderr(&output).matches("no command frobnicat").count(), 1, "{}", stderr(&output));
+    let output = place.headstartctl().args(["try", "no such application"]).output().unwrap();
+    assert_eq!(stderr(&output).matches("no installed application").count(), 1, "{}", stderr(&output));
+}

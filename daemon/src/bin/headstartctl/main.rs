@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "headstartctl: {error:#}");
+            let _ = writeln!(io::stderr(), "headstartctl: {}", sentence(&error));
             ExitCode::FAILURE
         }
     }
@@ -68,6 +68,15 @@ fn carry_out(command: &Command, context: &Context) -> anyhow::Result<ExitCode> {
         Command::Completions { .. } | Command::Man { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error with its causes, but for those that it names itself.
+fn sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        known if known.contains(&cause) => said,
+        known => format!("{known}: {cause}"),
+    })
 }
 
 /// Whoever read our output has enough of it: no failure.

@@ -117,11 +117,6 @@ impl<'a, 'o> Work<'a, 'o> {
         Ok(prefetch)
     }
 
-    /// Whether only a first start shows what a start is timed to.
-    fn is_undecided(&self) -> bool {
-        self.options.until == Until::Auto && !self.stage.subject.desktop && self.stage.goal == Goal::Window
-    }
-
     fn cancelled(&self) -> bool {
         self.stage.cancel.load(Ordering::Relaxed)
     }
@@ -143,6 +138,11 @@ impl<'a, 'o> Work<'a, 'o> {
         self.proven |= time.is_some();
         self.tell(doing, time);
         Ok(started)
+    }
+
+    /// Whether only a start can show to what this one is timed: a profile does not say if its command has a window.
+    fn is_undecided(&self) -> bool {
+        self.options.until == Until::Auto && !self.stage.subject.desktop && self.stage.goal == Goal::Window
     }
 
     /// Whether nearly nothing of what the app needs is in memory: then its next start is truly cold.

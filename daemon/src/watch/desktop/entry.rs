@@ -8,7 +8,11 @@ use headstart_shared::run::AppId;
 use super::exec::{self, ExecError, Fields};
 use super::locale::Locale;
 use super::parse::Group;
+use crate::sys::foreign_file;
 use crate::watch::command::in_path;
+
+/// The largest file read, in bytes. With all their languages, entries have some hundred thousand.
+const MAX_LENGTH: u64 = 4 << 20;
 
 /// An installed application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +88,7 @@ impl Entry {
         locale: &Locale,
         path: &[PathBuf],
     ) -> Result<Option<Self>, String> {
-        let bytes = std::fs::read(file).map_err(|e| e.to_string())?;
+        let bytes = foreign_file::read(file, MAX_LENGTH).map_err(|e| e.to_string())?;
         let group = Group::parse(&bytes).ok_or("no [Desktop Entry] group")?;
         if group.flag("Hidden") || group.raw("Type").is_some_and(|kind| kind != "Application") {
             return Ok(None);

@@ -104,6 +104,21 @@ fn one_bad_file_hides_no_other_and_is_named() {
 }
 
 #[test]
+fn what_is_no_file_or_without_end_is_not_read() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let tree = Tree::new();
+    tree.entry("home", "good.desktop", "Name=Good\nExec=app");
+    let path = |name: &str| tree.path(&format!("home/{name}.desktop"));
+    mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", path("zero")).unwrap();
+    fs::File::create(path("huge")).unwrap().set_len(1 << 40).unwrap();
+    let catalogue = tree.load();
+    assert_eq!(ids(&catalogue), ["good"]);
+    assert_eq!(catalogue.problems().len(), 3, "{:?}", catalogue.problems());
+}
+
+#[test]
 fn the_first_group_alone_is_read_and_the_first_of_equal_keys() {
     let tree = Tree::new();
     let content =

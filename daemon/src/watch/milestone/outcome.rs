@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitStatus;
 
 use headstart_shared::run::Milestone;
+use headstart_shared::text::clean;
 use headstart_shared::units::Nanos;
 
 /// How a start came out.
@@ -136,7 +137,8 @@ fn details(f: &mut fmt::Formatter<'_>, last_words: &str, notes: &[String]) -> fm
         write!(f, "; {note}")?;
     }
     // The last lines say what went wrong; a screenful of warnings before them does not.
-    let lines: Vec<&str> = last_words.lines().collect();
+    // They come from outside, and must not command the terminal.
+    let lines: Vec<String> = last_words.lines().map(clean).collect();
     let last = &lines[lines.len().saturating_sub(8)..];
     if last.is_empty() { Ok(()) } else { write!(f, "; its last words:\n{}", last.join("\n")) }
 }

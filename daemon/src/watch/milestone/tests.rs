@@ -75,6 +75,19 @@ fn a_program_that_ends_before_it_settles_is_told_so() {
 }
 
 #[test]
+fn last_words_do_not_command_the_terminal() {
+    let outcome = Outcome::ExitedEarly {
+        status: std::process::ExitStatus::default(),
+        after: Nanos(1),
+        last_words: "\u{1b}]0;title\u{7}\nsecond".into(),
+        notes: Vec::new(),
+    };
+    let told = outcome.to_string();
+    assert!(told.contains("]0;title") && told.ends_with("\nsecond"), "{told:?}");
+    assert!(!told.contains('\u{1b}') && !told.contains('\u{7}'), "{told:?}");
+}
+
+#[test]
 fn an_application_is_known_by_all_its_names() {
     let hints = Hints::of(None, Path::new("/usr/lib/firefox/Firefox-bin"));
     assert!(hints.matches("firefox-BIN") && !hints.matches("firefox") && !hints.matches(""));

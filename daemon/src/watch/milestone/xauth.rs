@@ -8,7 +8,11 @@ use std::path::PathBuf;
 
 use x11rb::reexports::x11rb_protocol::xauth::Family;
 
+use crate::sys::foreign_file;
 use crate::watch::session::Session;
+
+/// The largest file read, in bytes: an entry has about fifty.
+const MAX_LENGTH: u64 = 1 << 20;
 
 const METHOD: &[u8] = b"MIT-MAGIC-COOKIE-1";
 
@@ -16,7 +20,7 @@ const METHOD: &[u8] = b"MIT-MAGIC-COOKIE-1";
 /// for who we are.
 pub(super) fn cookie(session: &Session, family: Family, address: &[u8], display: u16) -> (Vec<u8>, Vec<u8>) {
     let file = session.var("XAUTHORITY").map_or_else(|| session.home.join(".Xauthority"), PathBuf::from);
-    let bytes = std::fs::read(file).unwrap_or_default();
+    let bytes = foreign_file::read(&file, MAX_LENGTH).unwrap_or_default();
     find(&bytes, family, address, display).map(|data| (METHOD.to_vec(), data)).unwrap_or_default()
 }
 
