@@ -28,7 +28,7 @@ pub enum Request {
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// No such application.
-    #[error(transparent)]
+    #[error("{0}\nfor a command put -- before it: headstartctl try -- COMMAND")]
     Find(#[from] FindError),
     /// It is a command.
     #[error("{0} is a command, not an application: headstartctl try -- {0}")]
@@ -286,6 +286,9 @@ mod tests {
         let error = installed.find(&Request::App("tool".into())).unwrap_err();
         assert!(error.to_string().contains("headstartctl try -- COMMAND"), "{error}");
         assert!(matches!(installed.find(&command(&["tool"])), Err(SubjectError::Command(_))));
+        installed.program("tool");
+        let error = installed.find(&Request::App("tool".into())).unwrap_err();
+        assert_eq!(error.to_string(), "tool is a command, not an application: headstartctl try -- tool");
         assert!(matches!(installed.find(&command(&[])), Err(SubjectError::Command(_))));
     }
 
