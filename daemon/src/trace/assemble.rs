@@ -24,7 +24,7 @@ use crate::watch::start::Monotonic;
 pub(super) struct Assembly<'a> {
     pub(super) mounts: &'a Mounts,
     pub(super) roots: &'a Roots,
-    /// When the recording began, by the clock of the file systems' time stamps.
+    /// The last tick before the recording began, by the clock of the file systems' time stamps.
     pub(super) began: SystemTime,
     pub(super) run: Recorded,
 }
@@ -114,7 +114,7 @@ impl Assembly<'_> {
     ) -> Option<RecordedFile> {
         let file = open(&named.path)?;
         let metadata = file.metadata().ok()?;
-        let made_by_run = metadata.created().is_ok_and(|born| born >= self.began);
+        let made_by_run = metadata.created().is_ok_and(|born| born > self.began);
         let replaced = metadata.ino() != named.inode;
         if !metadata.is_file() || metadata.nlink() == 0 || replaced || made_by_run {
             return None;
@@ -148,10 +148,12 @@ impl Assembly<'_> {
         recording
     }
 
-    /// A process that is gone by now cannot be asked; during a recording most openers are the run's.
+    /// A process that is gone by now cannot be asked; during a recording most openers are the run's. One that ends, or
+    /// whose parent does, while its ancestors are walked seems to be nobody's, so it is looked at once more.
     fn may_be_of_run(&self, pid: i32) -> bool {
-        processes::key_of(self.roots, pid).is_none()
-            || processes::is_descendant(self.roots, self.run.keeper, pid)
+        let is_gone = || processes::key_of(self.roots, pid).is_none();
+        let is_of_run = || processes::is_descendant(self.roots, self.run.keeper, pid);
+        is_gone() || is_of_run() || is_gone() || is_of_run()
     }
 }
 

@@ -101,7 +101,7 @@ impl Recorder {
             Backend::Added => Some(Tracing::start(roots, kib, &[ADDED])?),
             Backend::Resident => None,
         };
-        Ok(Self { tracing, listener, backend, mounts, roots: roots.clone(), began: file_system_time() })
+        Ok(Self { tracing, listener, backend, mounts, roots: roots.clone(), began: tick_before_now() })
     }
 
     /// The files that must get the number of the run's first thread before it executes.
@@ -194,6 +194,19 @@ fn probe(path: &Path) -> Option<(File, u64)> {
     let file = File::open(path).ok()?;
     let block = fstatvfs(&file).ok()?.f_bsize;
     Some((file, (block / page_size()).max(1)))
+}
+
+/// The present tick of the file systems' clock, once it is over: what is made from now on has a later one, and a file
+/// that was made right before is not taken for the run's own.
+fn tick_before_now() -> SystemTime {
+    let tick = file_system_time();
+    for _ in 0..50 {
+        if file_system_time() > tick {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    tick
 }
 
 /// The clock of the file systems' time stamps, which lags a little behind the system's.
