@@ -25,11 +25,15 @@ fn events_lost_for_want_of_room_are_counted() {
     let Some(image) = LoopImage::new("ext4", 64) else { return };
     let path = image.file("file", bytes(2000));
     drop(recorder(Backend::Touched));
-    let small = Recorder::with_buffer(Backend::Touched, &Roots::default(), Some(4)).unwrap();
-    let running = Running::start(small, &dd(&path, 120_000));
-    running.until_over();
-    let recording = running.finish();
-    assert!(recording.lost_events > 0);
+    let once = || {
+        let small = Recorder::with_buffer(Backend::Touched, &Roots::default(), Some(4)).unwrap();
+        let running = Running::start(small, &dd(&path, 120_000));
+        running.until_over();
+        running.finish()
+    };
+    // On an idle machine the collector may keep up even so.
+    let recording =
+        std::iter::repeat_with(once).take(20).find(|recording| recording.lost_events > 0).unwrap();
     assert!(recording.lost_events < 121_000, "{}", recording.lost_events);
     // The beginning is what is kept.
     assert!(!recording.files.is_empty());
