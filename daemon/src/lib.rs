@@ -22,6 +22,7 @@ pub mod profile;
 pub mod recording;
 pub mod replay;
 pub mod roots;
+pub mod service;
 pub mod store;
 pub mod sys;
 pub mod trace;

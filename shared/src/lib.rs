@@ -5,8 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bus;
 pub mod chart;
 pub mod comparison;
+pub mod launch;
+pub mod policy;
 mod report;
 pub mod run;
 pub mod sample;
@@ -14,4 +17,5 @@ pub mod stats;
 pub mod summary;
 pub mod text;
 pub mod units;
+pub mod verdict;
 pub mod words;

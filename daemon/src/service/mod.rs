@@ -1,0 +1,3 @@
+//! The service: the pipeline at work all day, and what it answers on the bus.
+
+pub mod launches;
