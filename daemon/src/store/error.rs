@@ -97,6 +97,14 @@ pub enum StoreError {
         /// Why.
         source: BlobError,
     },
+    /// A launch or plan that has no form in bytes.
+    #[error("the launch of {app:?} cannot be stored: {source}")]
+    Launch {
+        /// The app.
+        app: String,
+        /// Why.
+        source: BlobError,
+    },
     /// A comparison that has no JSON form.
     #[error("the comparison of {app:?} cannot be stored: {source}")]
     Comparison {

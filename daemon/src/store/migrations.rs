@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::StoreError;
 
 /// The SQL texts, from version 0 (an empty file) on.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// A version number that no release will reach: the number itself is damaged.
 const ABSURD: i64 = 10_000;

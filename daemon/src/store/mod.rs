@@ -4,10 +4,15 @@
 //! database that cannot be read is set aside, never deleted, and one damaged entry costs only itself. Writes are
 //! transactions, so a kill at any moment leaves the state before or after. Several processes may have it open.
 
+mod activity;
+mod apps;
 mod blob;
 mod error;
+mod launches;
 mod migrations;
 mod open;
+mod plans;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +24,13 @@ use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params}
 use serde::Serialize;
 
 use crate::profile::Profile;
+pub use activity::Activity;
+pub use apps::AppRecord;
 pub use blob::BlobError;
 pub use error::StoreError;
+pub use launches::TIMELINES;
+pub use plans::StoredPlans;
+pub use upkeep::{Removed, Retention};
 
 const PROFILE: &str = "SELECT data FROM profiles JOIN apps ON apps.id = app_id WHERE uid = ?1 AND app = ?2";
 const APPS: &str = "SELECT app, runs, files, pages, learned, \
@@ -34,9 +44,17 @@ const SAVE_PROFILE: &str = "INSERT OR REPLACE INTO profiles (app_id, learned, ru
 const SAVE_COMPARISON: &str = "INSERT INTO comparisons (app_id, began, json) \
      SELECT id, ?3, ?4 FROM apps WHERE uid = ?1 AND app = ?2";
 const FORGET: &str = "DELETE FROM apps WHERE uid = ?1 AND (?2 IS NULL OR app = ?2)";
+const FORGET_ACTIVITY: &str = "DELETE FROM activity WHERE uid = ?1 AND (?2 IS NULL OR app = ?2)";
 
 /// Every statement, prepared once at opening: a schema that they do not fit is a damaged one.
-const STATEMENTS: &[&str] = &[PROFILE, APPS, COMPARISONS, ADD_APP, SAVE_PROFILE, SAVE_COMPARISON, FORGET];
+const STATEMENTS: &[&[&str]] = &[
+    &[PROFILE, APPS, COMPARISONS, ADD_APP, SAVE_PROFILE, SAVE_COMPARISON, FORGET, FORGET_ACTIVITY],
+    activity::STATEMENTS,
+    apps::STATEMENTS,
+    launches::STATEMENTS,
+    plans::STATEMENTS,
+    upkeep::STATEMENTS,
+];
 
 /// An open history.
 #[derive(Debug)]
@@ -153,13 +171,16 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets an app, or all of a user's apps: profiles and comparisons. The space is overwritten. Gives the number of
+    /// Forgets an app, or all of a user's apps: profiles, plans, launches, comparisons, and what was done for them. The space is overwritten. Gives the number of
     /// apps forgotten.
     ///
     /// # Errors
     /// The database cannot be written; then nothing is forgotten.
     pub fn forget(&mut self, uid: u32, app: Option<&AppId>) -> Result<usize, StoreError> {
-        let forgotten = self.change(|change| change.execute(FORGET, params![uid, app.map(|a| &a.0)]))?;
+        let forgotten = self.change(|change| {
+            change.execute(FORGET_ACTIVITY, params![uid, app.map(|a| &a.0)])?;
+            change.execute(FORGET, params![uid, app.map(|a| &a.0)])
+        })?;
         // The log still holds what was overwritten; while others read, it is emptied by whoever closes last.
         let emptied = self.db.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         emptied.map_err(|e| self.sql(e))?;
@@ -173,7 +194,7 @@ impl Store {
     pub fn apps(&self, uid: u32) -> Result<Vec<AppSummary>, StoreError> {
         let sql = |e| self.sql(e);
         let mut statement = self.db.conn.prepare_cached(APPS).map_err(sql)?;
-        let rows = statement.query_map([uid], summary).map_err(sql)?;
+        let rows = statement.query_map([uid], with_comparisons).map_err(sql)?;
         rows.collect::<Result<_, _>>().map_err(sql)
     }
 
@@ -237,8 +258,9 @@ impl Store {
     }
 }
 
-fn summary(row: &rusqlite::Row) -> rusqlite::Result<AppSummary> {
-    // Values of another type than the schema's are damage, and no reason to show nothing.
+/// The ID and the profile's figures from the first five columns of a row. Values of another type than the schema's are
+/// damage, and no reason to show nothing.
+fn summary(row: &rusqlite::Row) -> rusqlite::Result<(AppId, Option<ProfileSummary>)> {
     let number = |at| row.get_ref(at).map(|value| value.as_i64().ok());
     let count = |at| number(at).map(|n| n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
     let app = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default()).into_owned();
@@ -252,7 +274,13 @@ fn summary(row: &rusqlite::Row) -> rusqlite::Result<AppSummary> {
         }),
         None => None,
     };
-    Ok(AppSummary { app: AppId(app), profile, comparisons: count(5)? })
+    Ok((AppId(app), profile))
+}
+
+fn with_comparisons(row: &rusqlite::Row) -> rusqlite::Result<AppSummary> {
+    let (app, profile) = summary(row)?;
+    let comparisons = row.get_ref(5)?.as_i64().ok().and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    Ok(AppSummary { app, profile, comparisons })
 }
 
 #[cfg(test)]

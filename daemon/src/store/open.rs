@@ -115,7 +115,7 @@ fn prepare(mut conn: Connection, path: &Path) -> Result<Connection, StoreError> 
     // What is forgotten is overwritten.
     conn.pragma_update(None, "secure_delete", true).map_err(sql)?;
     migrations::migrate(&mut conn, path, MIGRATIONS)?;
-    for statement in super::STATEMENTS {
+    for statement in super::STATEMENTS.iter().copied().flatten() {
         conn.prepare(statement).map_err(|e| StoreError::of_schema(path, e))?;
     }
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sql)?;

@@ -1,4 +1,5 @@
 mod damage;
+mod launches;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -187,6 +188,12 @@ const FIXTURES: &[&str] = &[
        \"milestone\":\"first-window\",\"cold\":\"evict\",\"rounds\":5,\"runs\":[],\"left_out\":[],
        \"prefetch\":{\"files\":0,\"ranges\":0,\"planned\":0,\"metadata\":0,\"read\":0,\"used\":null,\"time\":null,\"learned_from\":1},
        \"drives\":[],\"host\":{\"kernel\":\"6.1\",\"cpus\":2,\"memory\":1},\"remarks\":[]}');",
+    "INSERT INTO apps (id, uid, app, policy, launches) VALUES (1, 1000, 'org.gnome.gedit', '\"off\"', 3);
+     INSERT INTO comparisons VALUES (1, 1, 1700000000000, '{\"format\":1,\"version\":\"0.1.0\",
+       \"began\":\"2023-11-14T22:13:20Z\",\"app\":\"org.gnome.gedit\",\"name\":\"gedit\",\"command\":[\"gedit\"],
+       \"milestone\":\"first-window\",\"cold\":\"evict\",\"rounds\":5,\"runs\":[],\"left_out\":[],
+       \"prefetch\":{\"files\":0,\"ranges\":0,\"planned\":0,\"metadata\":0,\"read\":0,\"used\":null,\"time\":null,\"learned_from\":1},
+       \"drives\":[],\"host\":{\"kernel\":\"6.1\",\"cpus\":2,\"memory\":1},\"remarks\":[]}');",
 ];
 
 #[test]
@@ -249,7 +256,7 @@ fn a_newer_database_is_refused_and_not_touched() {
     let state = || [open::FILE, &log].map(|name| fs::read(left.path().join(name)).unwrap());
     let before = state();
     let error = Store::open(left.path()).unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 7, known: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 7, known: 2, .. }), "{error}");
     assert!(before == state());
     assert_eq!(names(left.path()), [open::FILE, &log, "history.lock"]);
 }

@@ -67,16 +67,12 @@ impl Table {
     #[must_use]
     pub fn is_burst(&mut self, app: &Owned, at: Monotonic) -> bool {
         self.spans.retain(|(_, began, _)| at.since(*began).0 < BURST_SPAN);
-        match self.spans.iter_mut().find(|(known, ..)| known == app) {
-            Some((_, _, starts)) => {
-                *starts += 1;
-                *starts > BURST
-            }
-            None => {
-                self.spans.push((app.clone(), at, 1));
-                false
-            }
+        if let Some((_, _, starts)) = self.spans.iter_mut().find(|(known, ..)| known == app) {
+            *starts += 1;
+            return *starts > BURST;
         }
+        self.spans.push((app.clone(), at, 1));
+        false
     }
 
     /// Counts a start that goes by unwatched.
