@@ -15,6 +15,7 @@ pub mod drive;
 pub mod learn;
 pub mod measure;
 pub mod mounts;
+pub mod observe;
 pub mod opening;
 pub mod path_text;
 pub mod plan;

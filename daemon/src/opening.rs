@@ -41,6 +41,9 @@ pub enum Refusal {
     /// Its file system must not be touched, or is not the one learned from.
     #[error("is on a file system that is not read ahead")]
     FileSystem,
+    /// Only what is cached was to be looked at, and its name is not.
+    #[error("its name is not in memory")]
+    NotCached,
     /// The kernel said something else, with this error number.
     #[error("{}", io::Error::from_raw_os_error(*.0))]
     Other(i32),
@@ -52,6 +55,7 @@ impl From<Errno> for Refusal {
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::STALE => Self::Missing,
             Errno::LOOP | Errno::MLINK => Self::Link,
             Errno::ACCESS | Errno::PERM => Self::Permission,
+            Errno::AGAIN => Self::NotCached,
             Errno::NXIO | Errno::NODEV | Errno::ISDIR => Self::NotRegular,
             other => Self::Other(other.raw_os_error()),
         }
@@ -92,6 +96,8 @@ pub struct Opener {
     handles: PathBuf,
     /// With whose eyes files are looked for; `None` for the thread's own.
     user: Option<FileUser>,
+    /// How names are looked up.
+    resolve: ResolveFlags,
     /// (`st_dev`, `f_fsid`): on btrfs each subvolume has its own of both.
     file_systems: Vec<(u64, u64)>,
 }
@@ -100,7 +106,15 @@ impl Opener {
     /// Opens with the thread's own permissions. procfs is at `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> Self {
-        Self { handles: proc.join("self/fd"), user: None, file_systems: Vec::new() }
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        Self { handles: proc.join("self/fd"), user: None, resolve, file_systems: Vec::new() }
+    }
+
+    /// Opens only files whose names are cached, so that no drive is touched (`RESOLVE_CACHED`, Linux 5.12). Of others it
+    /// says [`Refusal::NotCached`].
+    #[must_use]
+    pub fn of_what_is_cached(self) -> Self {
+        Self { resolve: self.resolve | ResolveFlags::CACHED, ..self }
     }
 
     /// Opens with a user's permissions.
@@ -124,7 +138,7 @@ impl Opener {
     }
 
     fn open_as_is(&mut self, path: &CStr, expected: &FileIdentity) -> Result<OwnedFd, Refusal> {
-        let handle = resolve(path)?;
+        let handle = resolve(path, self.resolve)?;
         let stat = fstat(&handle)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
@@ -158,7 +172,7 @@ impl Opener {
     }
 }
 
-fn resolve(path: &CStr) -> Result<OwnedFd, Refusal> {
+fn resolve(path: &CStr, how: ResolveFlags) -> Result<OwnedFd, Refusal> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)?)
+    Ok(openat2(CWD, path, flags, Mode::empty(), how)?)
 }

@@ -83,6 +83,11 @@ impl LoopImage {
         self.folder.path().join("image")
     }
 
+    /// The image's path, to mount it anew.
+    pub(crate) fn folder_image(&self) -> String {
+        self.image().to_str().unwrap_or_default().to_owned()
+    }
+
     /// Where it is mounted.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("mnt")

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::fstatvfs;
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::assemble::Assembly;
@@ -47,8 +48,11 @@ struct Tracing {
     // Before the instance: it must have closed its files when that is removed.
     collector: Collector,
     filter: File,
+    events: Vec<&'static str>,
     decoder: Decoder,
     layout: PageLayout,
+    /// The file that [`decode`] needs a read of.
+    probe: Option<File>,
     /// The blocks of the file system of the file read for [`decode`], in pages.
     probe_pages: u64,
     instance: Instance,
@@ -64,6 +68,48 @@ pub struct Recorder {
     roots: Roots,
     began: SystemTime,
 }
+
+/// A recorder that is kept ready for a run which nobody announces. Nothing is traced and no open is heard, so it costs other
+/// programs nothing, and the machine its buffers.
+///
+/// What a run touches before it is armed is missing: the loader and what it maps first, which a prefetch could not overtake.
+#[derive(Debug)]
+pub struct Standing {
+    tracing: Option<Tracing>,
+    backend: Backend,
+    roots: Roots,
+}
+
+impl Standing {
+    /// Makes everything ready that may take its time.
+    ///
+    /// # Errors
+    /// When the kernel lacks or refuses what `backend` needs.
+    pub fn prepare(backend: Backend, roots: &Roots) -> Result<Self, RecordError> {
+        let tracing = Tracing::for_backend(backend, roots, Some(STANDING_KIB))?;
+        Ok(Self { tracing, backend, roots: roots.clone() })
+    }
+
+    /// Records the threads of these processes and all that they fork from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn arm(self, processes: impl Fn() -> Vec<i32>) -> Result<Recorder, RecordError> {
+        let Self { mut tracing, backend, roots } = self;
+        let began = file_system_time();
+        if let Some(tracing) = &mut tracing {
+            tracing.follow(&roots, processes)?;
+            tracing.begin()?;
+        }
+        let mounts = Mounts::of(&roots, None)?;
+        let listener = Listener::start(&mounts, &roots)?;
+        Ok(Recorder { tracing, listener, backend, mounts, roots, began })
+    }
+}
+
+/// One processor's buffer of a [`Standing`] recorder, in KiB. A large desktop application's start makes some ten thousand
+/// events of 64 bytes, and the collector empties a buffer when a quarter is full.
+const STANDING_KIB: u64 = 1024;
 
 /// The run that was recorded.
 #[derive(Clone, Copy, Debug)]
@@ -94,13 +140,10 @@ impl Recorder {
     ) -> Result<Self, RecordError> {
         let mounts = Mounts::of(roots, None)?;
         let listener = Listener::start(&mounts, roots)?;
-        let tracing = match backend {
-            Backend::Touched => {
-                Some(Tracing::start(roots, kib, &[ADDED, TOUCHED[0], TOUCHED[1], TOUCHED[2]])?)
-            }
-            Backend::Added => Some(Tracing::start(roots, kib, &[ADDED])?),
-            Backend::Resident => None,
-        };
+        let mut tracing = Tracing::for_backend(backend, roots, kib)?;
+        if let Some(tracing) = &mut tracing {
+            tracing.begin()?;
+        }
         Ok(Self { tracing, listener, backend, mounts, roots: roots.clone(), began: tick_before_now() })
     }
 
@@ -156,24 +199,63 @@ impl Recorder {
 }
 
 impl Tracing {
-    fn start(roots: &Roots, kib: Option<u64>, events: &[&str]) -> Result<Self, RecordError> {
+    /// What `backend` needs of tracing, made ready.
+    fn for_backend(backend: Backend, roots: &Roots, kib: Option<u64>) -> Result<Option<Self>, RecordError> {
+        Ok(match backend {
+            Backend::Touched => Some(Self::ready(roots, kib, &[ADDED, TOUCHED[0], TOUCHED[1], TOUCHED[2]])?),
+            Backend::Added => Some(Self::ready(roots, kib, &[ADDED])?),
+            Backend::Resident => None,
+        })
+    }
+
+    /// Everything but the events themselves, which cost whoever touches a page as soon as they are enabled.
+    fn ready(roots: &Roots, kib: Option<u64>, events: &[&'static str]) -> Result<Self, RecordError> {
         let tracefs = Tracefs::find(roots)?;
         let instance = Instance::create(&tracefs, kib)?;
-        for event in events {
-            instance.enable(event)?;
-        }
         let decoder = Decoder::load(tracefs.root(), events)?;
         let layout = PageLayout::load(tracefs.root())?;
-        let mut collector = Collector::start(&instance, layout.size)?;
+        let collector = Collector::start(&instance, layout.size)?;
         let filter = instance.pid_filter()?;
         // An empty filter lets all threads through. The collector's own, which is not counted, closes it to all others.
-        let seed = collector.id().to_string();
-        rustix::io::write(&filter, seed.as_bytes()).map_err(|errno| RecordError::Filter(errno.into()))?;
-        instance.start()?;
+        write_filter(&filter, collector.id())?;
         let (probe, probe_pages) = probe(&roots.proc.join("self/exe")).unzip();
-        collector.begin(probe);
         let probe_pages = probe_pages.unwrap_or(1);
-        Ok(Self { collector, filter, decoder, layout, probe_pages, instance })
+        Ok(Self { collector, filter, events: events.to_vec(), decoder, layout, probe, probe_pages, instance })
+    }
+
+    /// Begins to trace.
+    fn begin(&mut self) -> Result<(), RecordError> {
+        for event in &self.events {
+            self.instance.enable(event)?;
+        }
+        self.instance.start()?;
+        self.collector.begin(self.probe.take());
+        Ok(())
+    }
+
+    /// Follows the threads of processes that run already. They may fork while they are listed, so they are listed until
+    /// nothing new is found.
+    fn follow(&self, roots: &Roots, processes: impl Fn() -> Vec<i32>) -> Result<(), RecordError> {
+        let mut known = std::collections::BTreeSet::new();
+        for _ in 0..8 {
+            let mut found = false;
+            for pid in processes() {
+                for thread in threads(roots, pid) {
+                    if known.insert(thread) {
+                        found = true;
+                        match write_filter(&self.filter, thread) {
+                            // It has ended meanwhile.
+                            Err(RecordError::Filter(error)) if error.raw_os_error() == Some(GONE) => {}
+                            written => written?,
+                        }
+                    }
+                }
+            }
+            if !found {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Ends it. The instance can then be dropped: nothing of it is open any more.
@@ -187,6 +269,19 @@ impl Tracing {
         decoded.events.retain(|event| event.pid != own);
         Ok((decoded, self.instance))
     }
+}
+
+/// `ESRCH`: no such process.
+const GONE: i32 = Errno::SRCH.raw_os_error();
+
+fn write_filter(filter: &File, thread: i32) -> Result<(), RecordError> {
+    let written = rustix::io::write(filter, thread.to_string().as_bytes());
+    written.map(drop).map_err(|errno| RecordError::Filter(errno.into()))
+}
+
+fn threads(roots: &Roots, pid: i32) -> Vec<i32> {
+    let Ok(threads) = std::fs::read_dir(roots.proc.join(format!("{pid}/task"))) else { return Vec::new() };
+    threads.flatten().filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// A file to read the first byte of, and how many pages that read has to be reported as: those of one block.

@@ -81,6 +81,50 @@ fn read_stat(roots: &Roots, pid: i32) -> Option<Stat> {
     parse_stat(&std::fs::read(roots.proc.join(pid.to_string()).join("stat")).ok()?)
 }
 
+/// CPU time and faults of a process, and those of the children that it reaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) comm: String,
+    pub(crate) zombie: bool,
+    pub(crate) started: u64,
+    pub(crate) user: Nanos,
+    pub(crate) system: Nanos,
+    pub(crate) reaped_user: Nanos,
+    pub(crate) reaped_system: Nanos,
+    pub(crate) major_faults: u64,
+    pub(crate) reaped_major_faults: u64,
+}
+
+pub(crate) fn read_times(roots: &Roots, pid: i32) -> Option<Times> {
+    parse_times(&std::fs::read(roots.proc.join(pid.to_string()).join("stat")).ok()?)
+}
+
+fn parse_times(bytes: &[u8]) -> Option<Times> {
+    let Stat { comm, state, started, .. } = parse_stat(bytes)?;
+    let close = bytes.iter().rposition(|&b| b == b')')?;
+    let fields: Vec<u64> = std::str::from_utf8(bytes.get(close + 1..)?)
+        .ok()?
+        .split_ascii_whitespace()
+        // The state is no number, and some of the others are negative; none of these is asked for.
+        .map(|field| field.parse().unwrap_or(0))
+        .collect();
+    // Field numbers as in proc(5), where the state is field 3.
+    let field = |number: usize| fields.get(number - 3).copied();
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    let time = |number| Some(Nanos(field(number)?.saturating_mul(1_000_000_000 / per_second)));
+    Some(Times {
+        comm,
+        zombie: state == b'Z',
+        started,
+        user: time(14)?,
+        system: time(15)?,
+        reaped_user: time(16)?,
+        reaped_system: time(17)?,
+        major_faults: field(12)?,
+        reaped_major_faults: field(13)?,
+    })
+}
+
 /// `/proc/PID/status`, as far as it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
@@ -220,9 +264,13 @@ fn is_script(program: &Path) -> bool {
 }
 
 fn is_interpreter(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| is_interpreter_name(&name.to_string_lossy()))
+}
+
+/// Whether a program of this file name interprets scripts.
+pub(crate) fn is_interpreter_name(name: &str) -> bool {
     const NAMES: [&str; 12] =
         ["sh", "bash", "dash", "zsh", "python", "perl", "ruby", "node", "java", "gjs", "mono", "env"];
-    let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     NAMES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 

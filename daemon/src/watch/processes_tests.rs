@@ -52,6 +52,17 @@ fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
 }
 
 #[test]
+fn times_and_faults_are_told_apart() {
+    let proc = Proc::new();
+    proc.add(7, "a) b", 3, 42, [100, 200, 300, 400], None);
+    let times = read_times(&proc.roots(), 7).unwrap();
+    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+    let cpu = [times.user, times.system, times.reaped_user, times.reaped_system];
+    assert_eq!(cpu.map(|time| time.0 / tick), [100, 200, 300, 400]);
+    assert_eq!((times.major_faults, times.reaped_major_faults, times.started), (3, 4, 42));
+}
+
+#[test]
 fn the_run_is_what_descends_from_the_keeper() {
     let proc = Proc::new();
     proc.add(1, "init", 0, 1, [0; 4], None)

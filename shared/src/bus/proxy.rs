@@ -30,7 +30,7 @@ pub trait Manager {
     /// Forgets an app's history and profile, or all of the caller's with an empty ID (manage-apps). Gives the number of
     /// apps forgotten.
     fn forget(&self, app: &str) -> Result<u32, BusError>;
-    /// Prefetches nothing for so many seconds, or until [`Manager::resume`] with 0 (manage-apps).
+    /// Prefetches nothing for so many seconds, or with 0 until `resume` (manage-apps).
     fn pause(&self, seconds: u32) -> Result<(), BusError>;
     /// Ends a pause (manage-apps).
     fn resume(&self) -> Result<(), BusError>;

@@ -9,6 +9,7 @@ mod files;
 mod namespaces;
 mod processes;
 mod program;
+mod standing;
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -9,6 +9,7 @@
 //! | `map PAGES PATH` | touches pages (`3,9,12`) through a mapping, with as little read-ahead |
 //! | `window PAGES PATH` | touches pages through a mapping, as the kernel reads ahead by itself |
 //! | `fork LINES` / `thread LINES` | lets a child or thread do lines (`;` between them) and waits for it |
+//! | `beside LINES` | lets a child do lines and goes on; waits for it in the end |
 //! | `write PATH` | makes a file with content, writes it out and reads it |
 //! | `replace FROM TO` | renames |
 //! | `delete PATH` | |
@@ -25,7 +26,8 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
-use std::thread;
+use std::sync::Mutex;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::bytes;
@@ -40,6 +42,8 @@ use crate::watch::testing::session;
 
 const SCRIPT: &str = "HEADSTART_TEST_SCRIPT";
 const ENTRY: &str = "trace::tests::program::entry";
+/// What children do that are not waited for before the end.
+static BESIDE: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
 /// A line with a path in it.
 pub(super) fn line(words: &str, path: &Path) -> String {
@@ -68,6 +72,10 @@ pub(super) fn in_shell() -> String {
 fn entry() {
     let script = std::env::var(SCRIPT).unwrap();
     run_all(script.lines());
+    let children = std::mem::take(&mut *BESIDE.lock().unwrap());
+    for child in children {
+        child.join().unwrap();
+    }
 }
 
 fn run_all<'a>(lines: impl Iterator<Item = &'a str>) {
@@ -109,6 +117,10 @@ fn run(line: &str) {
             let mut child = process::Command::new(std::env::current_exe().unwrap());
             child.args(["--exact", ENTRY, "--ignored", "--nocapture", "--test-threads=1"]);
             assert!(child.env(SCRIPT, rest.replace(';', "\n")).status().unwrap().success());
+        }
+        "beside" => {
+            let line = format!("fork {rest}");
+            BESIDE.lock().unwrap().push(thread::spawn(move || run(&line)));
         }
         "thread" => {
             let lines = rest.to_owned();
