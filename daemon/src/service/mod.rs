@@ -2,4 +2,5 @@
 
 pub mod config;
 pub mod launches;
+pub mod mailbox;
 pub mod messages;
