@@ -30,8 +30,10 @@ pub mod locate;
 mod order;
 mod ranges;
 mod tuning;
+mod used;
 
 pub use tuning::{MetadataOrder, Order, Tuning};
+pub use used::used;
 
 /// Pages that are wanted together, and when the first of them is first needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use headstart_shared::run::AppId;
 
@@ -18,6 +18,7 @@ use crate::watch::desktop::dirs::SYSTEM_EXPORTS;
 use crate::watch::desktop::locale::Locale;
 use crate::watch::desktop::{Catalogue, Entry, Problem, exec};
 use crate::watch::execs::FileId;
+use crate::watch::milestone::Hints as WindowHints;
 
 /// The longest service file of the bus that is read, in bytes.
 const LONGEST_SERVICE: u64 = 64 << 10;
@@ -63,6 +64,10 @@ pub struct App {
     pub flatpak: Option<String>,
     /// The snap it is, as `NAME` or `NAME.APP`.
     pub snap: Option<String>,
+    /// Whether it runs in a terminal, and so has no window of its own.
+    pub terminal: bool,
+    /// How its windows are called.
+    pub windows: WindowHints,
 }
 
 /// What is installed.
@@ -133,7 +138,11 @@ impl Reader<'_> {
         {
             add(&mut found, meaning(&[OsString::from(program)], self.finder));
         }
+        let program = found.programs.first().map_or(Path::new(""), |program| program.real.as_path());
+        let windows = WindowHints::of(Some(entry), program);
         App {
+            terminal: entry.terminal,
+            windows,
             id: entry.app_id(),
             name: entry.plain_name.clone(),
             entry: entry.path.clone(),

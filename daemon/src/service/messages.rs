@@ -31,7 +31,14 @@ pub enum Request {
     },
     /// A window became visible.
     Window(Window),
-    /// A user's app, or all of them, was changed in the history: a policy was chosen, or it was forgotten.
+    /// A user's app, or all of them, was forgotten: the history has nothing of it any more.
+    Forgotten {
+        /// Whose.
+        uid: u32,
+        /// Which; all of the user's if `None`.
+        app: Option<AppId>,
+    },
+    /// A policy was chosen for a user's app, or for all of them, and is in the history.
     AppChanged {
         /// Whose.
         uid: u32,

@@ -90,6 +90,12 @@ impl Standing {
         Ok(Self { tracing, backend, roots: roots.clone() })
     }
 
+    /// How it will record.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
     /// Records the threads of these processes and all that they fork from now on.
     ///
     /// # Errors
@@ -97,12 +103,14 @@ impl Standing {
     pub fn arm(self, processes: impl Fn() -> Vec<i32>) -> Result<Recorder, RecordError> {
         let Self { mut tracing, backend, roots } = self;
         let began = file_system_time();
-        if let Some(tracing) = &mut tracing {
-            tracing.follow(&roots, processes)?;
-            tracing.begin()?;
-        }
         let mounts = Mounts::of(&roots, None)?;
         let listener = Listener::start(&mounts, &roots)?;
+        // The filter last: what it lets through counts from the moment it is written, though the kernel then keeps the
+        // writer waiting for tens of milliseconds.
+        if let Some(tracing) = &mut tracing {
+            tracing.begin()?;
+            tracing.follow(&roots, processes)?;
+        }
         Ok(Recorder { tracing, listener, backend, mounts, roots, began })
     }
 }
@@ -217,7 +225,7 @@ impl Tracing {
         let collector = Collector::start(&instance, layout.size)?;
         let filter = instance.pid_filter()?;
         // An empty filter lets all threads through. The collector's own, which is not counted, closes it to all others.
-        write_filter(&filter, collector.id())?;
+        write_filter(&filter, &[collector.id()])?;
         let (probe, probe_pages) = probe(&roots.proc.join("self/exe")).unzip();
         let probe_pages = probe_pages.unwrap_or(1);
         Ok(Self { collector, filter, events: events.to_vec(), decoder, layout, probe, probe_pages, instance })
@@ -234,25 +242,21 @@ impl Tracing {
     }
 
     /// Follows the threads of processes that run already. They may fork while they are listed, so they are listed until
-    /// nothing new is found.
+    /// nothing new is found. All that are found are written at once: each write waits for every processor.
     fn follow(&self, roots: &Roots, processes: impl Fn() -> Vec<i32>) -> Result<(), RecordError> {
         let mut known = std::collections::BTreeSet::new();
         for _ in 0..8 {
-            let mut found = false;
-            for pid in processes() {
-                for thread in threads(roots, pid) {
-                    if known.insert(thread) {
-                        found = true;
-                        match write_filter(&self.filter, thread) {
-                            // It has ended meanwhile.
-                            Err(RecordError::Filter(error)) if error.raw_os_error() == Some(GONE) => {}
-                            written => written?,
-                        }
-                    }
-                }
-            }
-            if !found {
+            let threads = processes().into_iter().flat_map(|pid| threads(roots, pid));
+            let new: Vec<i32> = threads.filter(|thread| known.insert(*thread)).collect();
+            if new.is_empty() {
                 break;
+            }
+            if write_filter(&self.filter, &new).is_err() {
+                // One of them has ended meanwhile; the kernel has taken those before it.
+                new.iter().try_for_each(|thread| match write_filter(&self.filter, &[*thread]) {
+                    Err(RecordError::Filter(error)) if error.raw_os_error() == Some(GONE) => Ok(()),
+                    written => written,
+                })?;
             }
         }
         Ok(())
@@ -274,9 +278,17 @@ impl Tracing {
 /// `ESRCH`: no such process.
 const GONE: i32 = Errno::SRCH.raw_os_error();
 
-fn write_filter(filter: &File, thread: i32) -> Result<(), RecordError> {
-    let written = rustix::io::write(filter, thread.to_string().as_bytes());
-    written.map(drop).map_err(|errno| RecordError::Filter(errno.into()))
+/// Adds threads. What the kernel has taken of a longer list is not written again.
+fn write_filter(filter: &File, threads: &[i32]) -> Result<(), RecordError> {
+    let list: String = threads.iter().map(|thread| format!("{thread} ")).collect();
+    let mut rest = list.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(filter, rest).map_err(|errno| RecordError::Filter(errno.into()))? {
+            0 => break,
+            written => rest = rest.get(written..).unwrap_or_default(),
+        }
+    }
+    Ok(())
 }
 
 fn threads(roots: &Roots, pid: i32) -> Vec<i32> {

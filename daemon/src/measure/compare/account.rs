@@ -1,20 +1,16 @@
 //! What rounds and recordings come to in figures and words.
 
-use std::collections::HashMap;
-use std::path::Path;
-
 use headstart_shared::comparison::{Host, PrefetchAccount, TimedRun};
 use headstart_shared::run::{ColdMethod, Condition};
 use headstart_shared::stats::{median, quantile};
 use headstart_shared::units::{Bytes, Nanos, Pages};
 
 use super::work::Rounds;
-use crate::learn::ranges;
 use crate::measure::prefetch::Prefetch;
 use crate::path_text;
 use crate::plan::{Plan, Step};
 use crate::profile::Profile;
-use crate::recording::{PageRange, Recording, Touch};
+use crate::recording::Recording;
 use crate::replay;
 use crate::replay::guard::Memory;
 use crate::roots::Roots;
@@ -53,21 +49,6 @@ pub(super) fn touched(recording: &Recording) -> Bytes {
     let pages =
         recording.files.iter().flat_map(|file| &file.touches).map(|touch| Pages(touch.pages.len())).sum();
     Pages::bytes(pages, recording.page_size)
-}
-
-/// Bytes of the plans' file content that a recording shows as touched.
-pub(super) fn used(plans: &[Plan], recording: &Recording) -> Bytes {
-    let recorded: HashMap<&Path, &[Touch]> =
-        recording.files.iter().map(|file| (file.path.as_path(), file.touches.as_slice())).collect();
-    let pages = plans.iter().flat_map(|plan| plan.steps.iter().map(move |step| (plan, step)));
-    let pages = pages.map(|(plan, step)| {
-        let Step::Read { file, pages, .. } = step else { return 0 };
-        let file = plan.files.get(*file as usize);
-        let seen = file.and_then(|file| recorded.get(file.path.as_path())).copied().unwrap_or_default();
-        let touches: Vec<PageRange> = seen.iter().map(|touch| touch.pages).collect();
-        ranges::pages(&ranges::intersect(&[*pages], &touches))
-    });
-    Pages(pages.sum()).bytes(recording.page_size)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 52 bits")]
@@ -165,8 +146,8 @@ mod tests {
     use super::*;
     use crate::drive::Class;
     use crate::opening::Refusal;
-    use crate::plan::{PlannedFile, Target, Tuning};
-    use crate::recording::{Backend, FileIdentity, RecordedFile};
+    use crate::plan::{PlannedFile, Target, Tuning, used};
+    use crate::recording::{Backend, FileIdentity, PageRange, RecordedFile, Touch};
     use crate::replay::{Skipped, Stopped, Traffic};
 
     const PAGE: u64 = 4096;

@@ -7,7 +7,7 @@ use headstart_shared::comparison::{Comparison, FORMAT, LeftOut, PrefetchAccount,
 use headstart_shared::run::{Condition, Milestone};
 use headstart_shared::units::{Bytes, Nanos};
 
-use super::account::{account, host, remarks, scale, share, touched, used};
+use super::account::{account, host, remarks, scale, share, touched};
 use super::{CompareError, Compared, Doing, Observer, Options, Progress, Until};
 use crate::learn::learn;
 use crate::measure::cold::{Cold, resident};
@@ -17,6 +17,7 @@ use crate::measure::start::{Beside, Stage, StartError, Started};
 use crate::measure::subject::Subject;
 use crate::mounts::Mounts;
 use crate::path_text;
+use crate::plan::used;
 use crate::profile::Profile;
 use crate::recording::{Backend, Recording};
 use crate::replay;
