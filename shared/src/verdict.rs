@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::launch::{Arm, Launch};
 use crate::run::Milestone;
 use crate::stats::{self, Estimate};
 
@@ -61,6 +62,28 @@ pub const LEVEL: f64 = 0.995;
 pub const RELEVANT: f64 = 0.05;
 /// With so many counted launches of each arm a relevant gain would have shown.
 pub const ENOUGH: usize = 24;
+
+/// Judges an app by its launches, the latest first; those that do not count ([`Launch::counts`]) are passed over.
+///
+/// A verdict never mixes milestones: it is made from the one that most launches of the scarcer arm reached, and of two that
+/// equally many did from the one that a person sees: the first window, then the exit, then settled.
+#[must_use]
+pub fn of_launches(latest_first: &[Launch]) -> Verdict {
+    let times = |arm: Arm, milestone: Milestone| -> Vec<f64> {
+        let of_arm = latest_first.iter().filter(|launch| launch.counts() && launch.arm == arm);
+        of_arm.filter_map(|launch| Some(launch.time_to(milestone)?.as_secs_f64())).collect()
+    };
+    let arms = |milestone| (milestone, times(Arm::HeldOut, milestone), times(Arm::Prefetched, milestone));
+    let told = |(_, a, b): &(Milestone, Vec<f64>, Vec<f64>)| (a.len().min(b.len()), a.len() + b.len());
+    let [mut best, exit, settled] = [Milestone::FirstWindow, Milestone::Exit, Milestone::Settled].map(arms);
+    for other in [exit, settled] {
+        if told(&other) > told(&best) {
+            best = other;
+        }
+    }
+    let (milestone, held_out, prefetched) = best;
+    judge(milestone, &held_out, &prefetched)
+}
 
 /// Judges by the times of an app's counted launches in seconds, the latest first, to one milestone. Times that are no
 /// numbers are left out.

@@ -169,6 +169,42 @@ fn the_claim_follows_the_interval_and_the_latest_launches() {
     );
 }
 
+fn launch(arm: Arm, milestones: &[(Milestone, u64)]) -> Launch {
+    Launch {
+        id: 1,
+        app: crate::run::AppId("a".into()),
+        began: chrono::DateTime::UNIX_EPOCH,
+        arm,
+        temperature: crate::launch::Temperature::Cold,
+        cached: Some(0.0),
+        milestones: milestones.iter().map(|&(m, s)| (m, crate::units::Nanos(s * 1_000_000_000))).collect(),
+        exclusions: Vec::new(),
+        usage: crate::launch::Usage::default(),
+        read_ahead: None,
+        version: 0,
+        recorded: false,
+        tuned: false,
+    }
+}
+
+#[test]
+fn a_verdict_is_made_from_one_milestone_and_only_from_launches_that_count() {
+    use Milestone::{FirstWindow, Settled};
+    let both = |arm, window, settled| launch(arm, &[(FirstWindow, window), (Settled, settled)]);
+    let mut launches: Vec<Launch> =
+        (0..8).flat_map(|_| [both(Arm::HeldOut, 2, 9), both(Arm::Prefetched, 1, 9)]).collect();
+    launches.push(Launch { exclusions: vec![crate::launch::Exclusion::Hot], ..both(Arm::HeldOut, 90, 90) });
+    let Verdict::Faster(effect) = of_launches(&launches) else { panic!("{:?}", of_launches(&launches)) };
+    assert_eq!((effect.milestone, effect.held_out, effect.prefetched), (FirstWindow, 8, 8));
+    // Windows that only one arm was seen with tell nothing; both arms settled.
+    for launch in launches.iter_mut().filter(|launch| launch.arm == Arm::HeldOut) {
+        launch.milestones.remove(0);
+    }
+    let Verdict::NoMeasurableGain(effect) = of_launches(&launches) else { panic!("they settled alike") };
+    assert_eq!((effect.milestone, effect.held_out, effect.prefetched), (Settled, 8, 8));
+    assert!(matches!(of_launches(&[]), Verdict::Measuring { held_out: 0, prefetched: 0, needed: NEEDED }));
+}
+
 #[test]
 fn outliers_change_nothing() {
     let mut prefetched = vec![1.0, 1.1, 0.9, 1.05, 0.95, 1.0, 1.02, 0.98, 0.99, 1.01, 1.03, 0.97];
