@@ -60,8 +60,10 @@ pub const NEEDED: usize = stats::BOOTSTRAP_FROM;
 pub const LEVEL: f64 = 0.995;
 /// A gain below this share of a held-out launch is not worth reading ahead for.
 pub const RELEVANT: f64 = 0.05;
-/// With so many counted launches of each arm a relevant gain would have shown.
+/// With so many counted launches of each arm it is enough that a gain of [`LARGE`] would have shown.
 pub const ENOUGH: usize = 24;
+/// A share of a held-out launch that is a large gain.
+pub const LARGE: f64 = 0.2;
 
 /// Judges an app by its launches, the latest first; those that do not count ([`Launch::counts`]) are passed over.
 ///
@@ -110,8 +112,11 @@ pub fn judge(milestone: Milestone, held_out: &[f64], prefetched: &[f64]) -> Verd
 }
 
 /// Whether an app is to be given up: `Some(true)` because it is slower; `Some(false)` because there is no measurable gain
-/// although one would have shown, that is if a gain of [`RELEVANT`] is outside the interval, or there were [`ENOUGH`]
-/// launches of each arm and their medians are closer than that. `None` if it is to go on.
+/// although one would have shown; `None` if it is to go on. One would have shown if
+///
+/// * a gain of [`RELEVANT`] is outside the interval, or
+/// * the medians are closer than that, and either there were [`ENOUGH`] launches of each arm and a gain of [`LARGE`] is
+///   outside the interval, or both windows are full. An app whose starts scatter much has to wait for the latter.
 #[must_use]
 pub fn give_up(verdict: &Verdict) -> Option<bool> {
     match verdict {
@@ -119,8 +124,10 @@ pub fn give_up(verdict: &Verdict) -> Option<bool> {
         Verdict::Slower(_) => Some(true),
         Verdict::NoMeasurableGain(effect) => {
             let relevant = effect.before * RELEVANT;
-            let enough = effect.held_out.min(effect.prefetched) >= ENOUGH;
-            let none = effect.gain.interval.high < relevant || enough && effect.gain.value < relevant;
+            let each = effect.held_out.min(effect.prefetched);
+            let no_large = each >= ENOUGH && effect.gain.interval.high < effect.before * LARGE;
+            let none = effect.gain.interval.high < relevant
+                || effect.gain.value < relevant && (no_large || each >= WINDOW);
             none.then_some(false)
         }
     }

@@ -123,7 +123,7 @@ fn calibration() {
     }
     for spread in [0.1, 0.2, 0.3] {
         for gain in [-0.1, 0.0, 0.05, 0.1, 0.2, 0.4] {
-            let lives: Vec<Life> = (0..500).map(|_| live(&mut draws, gain, spread, 320)).collect();
+            let lives: Vec<Life> = (0..500).map(|_| live(&mut draws, gain, spread, 400)).collect();
             let (faster, slower) = (part(&lives, |life| life.faster), part(&lives, |life| life.slower));
             let gave_up = part(&lives, |life| life.gave_up);
             println!(
@@ -231,8 +231,10 @@ fn an_app_is_given_up_only_if_a_gain_would_have_shown() {
     assert_eq!(give_up(&Verdict::Slower(effect(-0.2, -0.3, -0.1, 6))), Some(true));
     assert_eq!(give_up(&Verdict::Faster(effect(0.01, 0.001, 0.02, 40))), None);
     assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.04, 0.04, 6))), Some(false));
-    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.2, ENOUGH - 1))), None);
-    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.2, ENOUGH))), Some(false));
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.19, ENOUGH - 1))), None);
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.19, ENOUGH))), Some(false));
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.3, WINDOW - 1))), None);
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.3, WINDOW))), Some(false));
     assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.15, -0.2, 0.5, 40))), None);
 }
 
