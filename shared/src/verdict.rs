@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::launch::{Arm, Launch};
 use crate::run::Milestone;
 use crate::stats::{self, Estimate};
 
@@ -59,8 +60,32 @@ pub const NEEDED: usize = stats::BOOTSTRAP_FROM;
 pub const LEVEL: f64 = 0.995;
 /// A gain below this share of a held-out launch is not worth reading ahead for.
 pub const RELEVANT: f64 = 0.05;
-/// With so many counted launches of each arm a relevant gain would have shown.
+/// With so many counted launches of each arm it is enough that a gain of [`LARGE`] would have shown.
 pub const ENOUGH: usize = 24;
+/// A share of a held-out launch that is a large gain.
+pub const LARGE: f64 = 0.2;
+
+/// Judges an app by its launches, the latest first; those that do not count ([`Launch::counts`]) are passed over.
+///
+/// A verdict never mixes milestones: it is made from the one that most launches of the scarcer arm reached, and of two that
+/// equally many did from the one that a person sees: the first window, then the exit, then settled.
+#[must_use]
+pub fn of_launches(latest_first: &[Launch]) -> Verdict {
+    let times = |arm: Arm, milestone: Milestone| -> Vec<f64> {
+        let of_arm = latest_first.iter().filter(|launch| launch.counts() && launch.arm == arm);
+        of_arm.filter_map(|launch| Some(launch.time_to(milestone)?.as_secs_f64())).collect()
+    };
+    let arms = |milestone| (milestone, times(Arm::HeldOut, milestone), times(Arm::Prefetched, milestone));
+    let told = |(_, a, b): &(Milestone, Vec<f64>, Vec<f64>)| (a.len().min(b.len()), a.len() + b.len());
+    let [mut best, exit, settled] = [Milestone::FirstWindow, Milestone::Exit, Milestone::Settled].map(arms);
+    for other in [exit, settled] {
+        if told(&other) > told(&best) {
+            best = other;
+        }
+    }
+    let (milestone, held_out, prefetched) = best;
+    judge(milestone, &held_out, &prefetched)
+}
 
 /// Judges by the times of an app's counted launches in seconds, the latest first, to one milestone. Times that are no
 /// numbers are left out.
@@ -87,8 +112,11 @@ pub fn judge(milestone: Milestone, held_out: &[f64], prefetched: &[f64]) -> Verd
 }
 
 /// Whether an app is to be given up: `Some(true)` because it is slower; `Some(false)` because there is no measurable gain
-/// although one would have shown, that is if a gain of [`RELEVANT`] is outside the interval, or there were [`ENOUGH`]
-/// launches of each arm and their medians are closer than that. `None` if it is to go on.
+/// although one would have shown; `None` if it is to go on. One would have shown if
+///
+/// * a gain of [`RELEVANT`] is outside the interval, or
+/// * the medians are closer than that, and either there were [`ENOUGH`] launches of each arm and a gain of [`LARGE`] is
+///   outside the interval, or both windows are full. An app whose starts scatter much has to wait for the latter.
 #[must_use]
 pub fn give_up(verdict: &Verdict) -> Option<bool> {
     match verdict {
@@ -96,8 +124,10 @@ pub fn give_up(verdict: &Verdict) -> Option<bool> {
         Verdict::Slower(_) => Some(true),
         Verdict::NoMeasurableGain(effect) => {
             let relevant = effect.before * RELEVANT;
-            let enough = effect.held_out.min(effect.prefetched) >= ENOUGH;
-            let none = effect.gain.interval.high < relevant || enough && effect.gain.value < relevant;
+            let each = effect.held_out.min(effect.prefetched);
+            let no_large = each >= ENOUGH && effect.gain.interval.high < effect.before * LARGE;
+            let none = effect.gain.interval.high < relevant
+                || effect.gain.value < relevant && (no_large || each >= WINDOW);
             none.then_some(false)
         }
     }

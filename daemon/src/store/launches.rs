@@ -2,6 +2,7 @@
 
 use headstart_shared::launch::{Arm, Launch, Timeline};
 use headstart_shared::run::AppId;
+use headstart_shared::verdict::{self, Verdict};
 use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 
 use super::{ADD_APP, Loaded, Store, StoreError, blob};
@@ -112,6 +113,17 @@ impl Store {
         }
         all.sort_by_key(|launch| std::cmp::Reverse(launch.id));
         Ok(all)
+    }
+
+    /// Judges an app anew by its counted launches, and remembers the verdict with the app: listing apps is then no work.
+    ///
+    /// # Errors
+    /// The database cannot be read or written.
+    pub fn judge(&mut self, uid: u32, app: &AppId) -> Result<Verdict, StoreError> {
+        let each = u32::try_from(verdict::WINDOW).unwrap_or(u32::MAX);
+        let verdict = verdict::of_launches(&self.counted(uid, app, each)?);
+        self.save_verdict(uid, app, &verdict)?;
+        Ok(verdict)
     }
 
     /// The timeline of a user's launch, if it is still kept.

@@ -7,6 +7,7 @@
 mod activity;
 mod apps;
 mod blob;
+mod check;
 mod error;
 mod launches;
 mod migrations;
@@ -51,6 +52,7 @@ const STATEMENTS: &[&[&str]] = &[
     &[PROFILE, APPS, COMPARISONS, ADD_APP, SAVE_PROFILE, SAVE_COMPARISON, FORGET, FORGET_ACTIVITY],
     activity::STATEMENTS,
     apps::STATEMENTS,
+    check::STATEMENTS,
     launches::STATEMENTS,
     plans::STATEMENTS,
     upkeep::STATEMENTS,
@@ -111,7 +113,7 @@ impl Store {
     /// # Errors
     /// The folder cannot be used, the database is newer than this program, or someone else keeps it locked.
     pub fn open(dir: &Path) -> Result<Opened, StoreError> {
-        let (db, set_aside) = open::open(dir)?;
+        let (db, set_aside) = open::open(dir, check::WHOLE_UP_TO)?;
         Ok(Opened { store: Self { db }, set_aside })
     }
 
@@ -245,16 +247,21 @@ impl Store {
     /// Carries out a change whole or not at all. Begins as a writer, so that the wait for other writers is at the
     /// beginning, where SQLite waits instead of failing.
     fn change<T>(&mut self, work: impl FnOnce(&Transaction) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let path = &self.db.path;
-        let sql = |e| StoreError::sql(path, e);
-        let change = self.db.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
-        let done = work(&change).map_err(sql)?;
-        change.commit().map_err(sql)?;
-        Ok(done)
+        let carry_out = |conn: &mut rusqlite::Connection| {
+            let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = work(&change)?;
+            change.commit()?;
+            Ok(done)
+        };
+        carry_out(&mut self.db.conn).map_err(|e| self.sql(e))
     }
 
     fn sql(&self, source: rusqlite::Error) -> StoreError {
-        StoreError::sql(&self.db.path, source)
+        let error = StoreError::sql(&self.db.path, source);
+        if matches!(error, StoreError::Damaged { .. }) {
+            check::suspect(&self.db.path);
+        }
+        error
     }
 }
 

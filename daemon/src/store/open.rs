@@ -17,8 +17,10 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 
-use super::StoreError;
+use headstart_shared::units::Bytes;
+
 use super::migrations::{self, MIGRATIONS};
+use super::{StoreError, check};
 use crate::profile::atomic::sync_folder;
 
 /// The database's name in its folder.
@@ -36,8 +38,8 @@ pub(super) struct Database {
     pub(super) _in_use: Option<File>,
 }
 
-/// Opens the database in a folder, making both if they are missing.
-pub(super) fn open(dir: &Path) -> Result<(Database, Option<PathBuf>), StoreError> {
+/// Opens the database in a folder, making both if they are missing. One of up to `whole_up_to` is looked at whole.
+pub(super) fn open(dir: &Path, whole_up_to: Bytes) -> Result<(Database, Option<PathBuf>), StoreError> {
     let failed = |source| StoreError::io(dir, source);
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let folder = File::open(dir).map_err(failed)?;
@@ -47,14 +49,15 @@ pub(super) fn open(dir: &Path) -> Result<(Database, Option<PathBuf>), StoreError
     }
     let path = dir.join(FILE);
     flock(&folder, FlockOperation::LockShared).map_err(|e| failed(e.into()))?;
-    let (conn, aside) = match connect(&path) {
+    let (conn, aside) = match connect(&path, whole_up_to) {
         Err(StoreError::Damaged { .. }) => {
             if !wait_for(&folder, FlockOperation::NonBlockingLockExclusive, PATIENCE / 5).map_err(failed)? {
                 return Err(StoreError::InUse { path });
             }
             let aside = set_aside(dir).map_err(failed)?;
             flock(&folder, FlockOperation::LockShared).map_err(|e| failed(e.into()))?;
-            (connect(&path)?, Some(aside))
+            check::clear(&path);
+            (connect(&path, whole_up_to)?, Some(aside))
         }
         opened => (opened?, None),
     };
@@ -65,47 +68,55 @@ pub(super) fn open(dir: &Path) -> Result<(Database, Option<PathBuf>), StoreError
 pub(super) fn in_memory() -> Result<Database, StoreError> {
     let path = PathBuf::from(":memory:");
     let conn = Connection::open_in_memory().map_err(|e| StoreError::sql(&path, e))?;
-    let conn = prepare(conn, &path)?;
+    let conn = prepare(conn, &path, None)?;
     Ok(Database { conn, path, _in_use: None })
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+fn connect(path: &Path, whole_up_to: Bytes) -> Result<Connection, StoreError> {
     let failed = |source| StoreError::io(path, source);
     // SQLite would make it readable for all, and its companions like it.
     let file = private().open(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(failed(io::Error::other("it is no regular file; move it away")));
     }
-    refuse_newer(file, path)?;
+    let header = refuse_newer(file, path)?;
+    let check = check::needed(path, &header, whole_up_to);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(|e| StoreError::sql(path, e))?;
-    prepare(conn, path)
+    let conn = prepare(conn, path, check)?;
+    if check.is_some() {
+        check::clear(path);
+    }
+    Ok(conn)
 }
 
 /// Looks at the version in the file itself, since SQLite changes a database already by reading it: it makes files
 /// beside it, and moves what they hold into it on closing. The header is described in SQLite's "Database File Format".
-fn refuse_newer(mut file: File, path: &Path) -> Result<(), StoreError> {
-    let mut header = [0; 64];
+/// Gives the header, or nothing where there is none.
+fn refuse_newer(mut file: File, path: &Path) -> Result<Vec<u8>, StoreError> {
+    let mut header = vec![0; 64];
     match file.read_exact(&mut header) {
         Ok(()) if header.starts_with(b"SQLite format 3\0") => {
             let version = i32::from_be_bytes([header[60], header[61], header[62], header[63]]);
-            migrations::check(path, version.into(), MIGRATIONS.len()).map(drop)
+            migrations::check(path, version.into(), MIGRATIONS.len())?;
+            Ok(header)
         }
-        Ok(()) => Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+        Ok(()) => Ok(Vec::new()),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Vec::new()),
         Err(e) => Err(StoreError::io(path, e)),
     }
 }
 
-/// Checks a database, sets up the connection and migrates.
-fn prepare(mut conn: Connection, path: &Path) -> Result<Connection, StoreError> {
+/// Checks a database by one of SQLite's checks; sets up the connection and migrates.
+fn prepare(mut conn: Connection, path: &Path, check: Option<&str>) -> Result<Connection, StoreError> {
     let sql = |e| StoreError::sql(path, e);
     conn.busy_timeout(PATIENCE).map_err(sql)?;
     // What turns out damaged or newer is closed as it was found; only what is sound is tidied up on closing.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
-    let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sql)?;
-    if verdict != "ok" {
-        return Err(StoreError::Damaged { path: path.into(), reason: verdict });
+    if let Some(check) = check
+        && let Some(reason) = check::flaw(&conn, check).map_err(sql)?
+    {
+        return Err(StoreError::Damaged { path: path.into(), reason });
     }
     migrations::check(path, migrations::version(&conn).map_err(sql)?, MIGRATIONS.len())?;
     conn.pragma_update(None, "journal_mode", "WAL").map_err(sql)?;

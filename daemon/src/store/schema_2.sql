@@ -74,3 +74,9 @@ CREATE TABLE reads (
     bytes INTEGER NOT NULL,
     PRIMARY KEY (day, drive)
 ) STRICT, WITHOUT ROWID;
+
+-- When all of the database was last looked at: one row.
+CREATE TABLE checks (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL
+) STRICT;

@@ -1,4 +1,6 @@
+mod checks;
 mod damage;
+mod kills;
 mod launches;
 
 use std::fs;

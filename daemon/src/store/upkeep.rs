@@ -54,13 +54,14 @@ pub struct Removed {
 }
 
 impl Store {
-    /// Removes what is too old or too much.
+    /// Removes what is too old or too much, and looks at all of the database once a week ([`Store::check_weekly`]).
     ///
     /// # Errors
-    /// The database cannot be written; what was not removed then is the next time.
+    /// The database cannot be written, or is damaged; what was not removed then is the next time.
     pub fn maintain(&mut self, now: DateTime<Utc>, retention: &Retention) -> Result<Removed, StoreError> {
         let before =
             |span: Duration| now - chrono::Duration::from_std(span).unwrap_or(chrono::Duration::MAX / 4);
+        self.check_weekly(now)?;
         let mut removed = Removed::default();
         let (launches, activity) = (before(retention.launches), before(retention.activity));
         loop {

@@ -123,7 +123,7 @@ fn calibration() {
     }
     for spread in [0.1, 0.2, 0.3] {
         for gain in [-0.1, 0.0, 0.05, 0.1, 0.2, 0.4] {
-            let lives: Vec<Life> = (0..500).map(|_| live(&mut draws, gain, spread, 320)).collect();
+            let lives: Vec<Life> = (0..500).map(|_| live(&mut draws, gain, spread, 400)).collect();
             let (faster, slower) = (part(&lives, |life| life.faster), part(&lives, |life| life.slower));
             let gave_up = part(&lives, |life| life.gave_up);
             println!(
@@ -169,6 +169,42 @@ fn the_claim_follows_the_interval_and_the_latest_launches() {
     );
 }
 
+fn launch(arm: Arm, milestones: &[(Milestone, u64)]) -> Launch {
+    Launch {
+        id: 1,
+        app: crate::run::AppId("a".into()),
+        began: chrono::DateTime::UNIX_EPOCH,
+        arm,
+        temperature: crate::launch::Temperature::Cold,
+        cached: Some(0.0),
+        milestones: milestones.iter().map(|&(m, s)| (m, crate::units::Nanos(s * 1_000_000_000))).collect(),
+        exclusions: Vec::new(),
+        usage: crate::launch::Usage::default(),
+        read_ahead: None,
+        version: 0,
+        recorded: false,
+        tuned: false,
+    }
+}
+
+#[test]
+fn a_verdict_is_made_from_one_milestone_and_only_from_launches_that_count() {
+    use Milestone::{FirstWindow, Settled};
+    let both = |arm, window, settled| launch(arm, &[(FirstWindow, window), (Settled, settled)]);
+    let mut launches: Vec<Launch> =
+        (0..8).flat_map(|_| [both(Arm::HeldOut, 2, 9), both(Arm::Prefetched, 1, 9)]).collect();
+    launches.push(Launch { exclusions: vec![crate::launch::Exclusion::Hot], ..both(Arm::HeldOut, 90, 90) });
+    let Verdict::Faster(effect) = of_launches(&launches) else { panic!("{:?}", of_launches(&launches)) };
+    assert_eq!((effect.milestone, effect.held_out, effect.prefetched), (FirstWindow, 8, 8));
+    // Windows that only one arm was seen with tell nothing; both arms settled.
+    for launch in launches.iter_mut().filter(|launch| launch.arm == Arm::HeldOut) {
+        launch.milestones.remove(0);
+    }
+    let Verdict::NoMeasurableGain(effect) = of_launches(&launches) else { panic!("they settled alike") };
+    assert_eq!((effect.milestone, effect.held_out, effect.prefetched), (Settled, 8, 8));
+    assert!(matches!(of_launches(&[]), Verdict::Measuring { held_out: 0, prefetched: 0, needed: NEEDED }));
+}
+
 #[test]
 fn outliers_change_nothing() {
     let mut prefetched = vec![1.0, 1.1, 0.9, 1.05, 0.95, 1.0, 1.02, 0.98, 0.99, 1.01, 1.03, 0.97];
@@ -195,8 +231,10 @@ fn an_app_is_given_up_only_if_a_gain_would_have_shown() {
     assert_eq!(give_up(&Verdict::Slower(effect(-0.2, -0.3, -0.1, 6))), Some(true));
     assert_eq!(give_up(&Verdict::Faster(effect(0.01, 0.001, 0.02, 40))), None);
     assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.04, 0.04, 6))), Some(false));
-    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.2, ENOUGH - 1))), None);
-    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.2, ENOUGH))), Some(false));
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.19, ENOUGH - 1))), None);
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.19, ENOUGH))), Some(false));
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.3, WINDOW - 1))), None);
+    assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.0, -0.2, 0.3, WINDOW))), Some(false));
     assert_eq!(give_up(&Verdict::NoMeasurableGain(effect(0.15, -0.2, 0.5, 40))), None);
 }
 

@@ -110,6 +110,23 @@ fn a_verdict_is_made_from_the_latest_counted_launches_since_it_was_begun_anew() 
 }
 
 #[test]
+fn an_app_is_judged_by_its_counted_launches_and_the_verdict_is_kept() {
+    let mut store = Store::in_memory().unwrap();
+    for second in 0..10 {
+        for (arm, seconds) in [(Arm::Prefetched, 1), (Arm::HeldOut, 2), (Arm::Off, 90)] {
+            store.record_launch(1, &launch("a", second, arm, seconds), None).unwrap();
+        }
+        let verdict = store.judge(1, &id("a")).unwrap();
+        assert_eq!(store.app_record(1, &id("a")).unwrap().unwrap().verdict, Some(verdict));
+        assert_eq!(matches!(verdict, Verdict::Faster(_)), second >= 5, "{second}: {verdict:?}");
+    }
+    assert!(matches!(
+        store.judge(2, &id("a")).unwrap(),
+        Verdict::Measuring { held_out: 0, prefetched: 0, .. }
+    ));
+}
+
+#[test]
 fn what_is_chosen_and_concluded_about_an_app_is_remembered() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open_well(dir.path());
