@@ -63,6 +63,14 @@ impl Finder {
         self.walk(path).is_some()
     }
 
+    /// The nearest folder above a path that is there, and what is missing in it on the way to the path.
+    pub(super) fn nearest(&self, path: &Path) -> Option<(PathBuf, OsString)> {
+        path.ancestors()
+            .zip(path.ancestors().skip(1))
+            .find(|(_, above)| self.reaches(above))
+            .and_then(|(missing, above)| Some((above.to_path_buf(), missing.file_name()?.to_owned())))
+    }
+
     /// The program of this name, or at this absolute path.
     pub(super) fn program(&self, name: &OsStr) -> Option<Found> {
         if name.as_bytes().contains(&b'/') {
@@ -78,6 +86,21 @@ impl Finder {
         let allowed = !executable || stat.st_mode & 0o111 != 0;
         let length = u64::try_from(stat.st_size).unwrap_or(0);
         (regular && allowed).then(|| Found { names, file: FileId::from(&stat), length })
+    }
+
+    /// The folders in a folder and in those, as deep as entries are looked for.
+    pub(super) fn folders_below(&self, folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut next = vec![(folder.to_path_buf(), 0)];
+        while let Some((folder, depth)) = next.pop() {
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            let inside = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            for path in inside.map(|entry| entry.path()).filter(|path| depth < 4 && self.reaches(path)) {
+                next.push((path.clone(), depth + 1));
+                found.push(path);
+            }
+        }
+        found
     }
 
     /// Follows a path, as the kernel does, but stops where a file system begins that can hang.

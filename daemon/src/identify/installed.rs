@@ -3,7 +3,7 @@
 //! A few short reads for each app; none leads to a file system that can hang. What a person's own files say is only
 //! taken for names of programs: it can make an app of theirs be mistaken for another of theirs, nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use super::find::Finder;
 use super::rule::Rule;
 use crate::mounts::Mounts;
 use crate::sys::foreign_file;
+use crate::watch::changes::{Folder, What};
 use crate::watch::desktop::dirs::SYSTEM_EXPORTS;
 use crate::watch::desktop::locale::Locale;
 use crate::watch::desktop::{Catalogue, Entry, Problem, exec};
@@ -77,6 +78,8 @@ pub struct Installed {
     pub apps: Vec<App>,
     /// Entries that could not be used.
     pub problems: Vec<Problem>,
+    /// The folders that this was read from, or would have been had they been there: what changes there changes this.
+    pub folders: Vec<Folder>,
 }
 
 impl Program {
@@ -102,7 +105,7 @@ impl Installed {
         let mut data_dirs: Vec<PathBuf> = Vec::new();
         for dir in places.data_dirs.iter().chain(&exports) {
             let dir: PathBuf = dir.components().collect();
-            if !data_dirs.contains(&dir) && finder.reaches(&dir) {
+            if !data_dirs.contains(&dir) {
                 data_dirs.push(dir);
             }
         }
@@ -115,7 +118,8 @@ impl Installed {
         let reader = Reader { finder: &finder, data_dirs: &data_dirs };
         let mut apps: Vec<App> = entries.into_iter().map(|entry| reader.app(entry)).collect();
         reader.launchers(&mut apps);
-        Self { apps, problems: catalogue.problems().to_vec() }
+        let folders = reader.folders(places.path, &apps);
+        Self { apps, problems: catalogue.problems().to_vec(), folders }
     }
 }
 
@@ -190,6 +194,42 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+}
+
+impl Reader<'_> {
+    /// What is to be watched for changes.
+    fn folders(&self, path: &[PathBuf], apps: &[App]) -> Vec<Folder> {
+        let mut folders = BTreeSet::new();
+        let mut add = |path: &Path, what: What| {
+            let missing = if self.finder.reaches(path) { None } else { self.finder.nearest(path) };
+            folders.insert(match missing {
+                Some((above, name)) => Folder { path: above, what: What::Coming(name) },
+                None => Folder { path: path.to_path_buf(), what },
+            });
+        };
+        for dir in self.data_dirs {
+            add(&dir.join("dbus-1/services"), What::Entries);
+            add(&dir.join("applications"), What::Entries);
+            for below in self.finder.folders_below(&dir.join("applications")) {
+                add(&below, What::Entries);
+            }
+        }
+        for dir in path {
+            add(dir, What::Programs);
+        }
+        let mut files: BTreeMap<&Path, BTreeSet<OsString>> = BTreeMap::new();
+        for name in apps.iter().flat_map(|app| &app.programs).flat_map(|program| &program.names) {
+            if let (Some(folder), Some(file)) = (name.parent(), name.file_name())
+                && !self.finder.path().iter().any(|dir| dir == folder)
+            {
+                files.entry(folder).or_default().insert(file.to_owned());
+            }
+        }
+        for (folder, names) in files {
+            add(folder, What::Files(names));
+        }
+        folders.into_iter().collect()
     }
 }
 

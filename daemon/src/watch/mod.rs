@@ -9,6 +9,7 @@
 //! to account, whose windows count and what to end. The start is one event ([`start::StartEvent`]) that the program's
 //! own process gives right before it executes.
 
+pub mod changes;
 pub mod command;
 pub mod desktop;
 pub mod execs;
