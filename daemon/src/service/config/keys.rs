@@ -206,7 +206,8 @@ fn whole(value: &DeValue, low: u64, high: u64) -> Option<u64> {
 }
 
 fn share(value: &DeValue) -> Option<f64> {
-    let text = value.as_float().map(toml::de::DeFloat::as_str).or_else(|| value.as_integer().map(|n| n.as_str()))?;
+    let text =
+        value.as_float().map(toml::de::DeFloat::as_str).or_else(|| value.as_integer().map(|n| n.as_str()))?;
     text.parse().ok().filter(|share| (0.0..=1.0).contains(share))
 }
 
@@ -219,7 +220,8 @@ const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 <
 /// `"2 GiB"`, `"1.5 GiB"`, or a number of bytes.
 fn size(value: &DeValue) -> Option<Bytes> {
     let Some(text) = value.as_str() else { return whole(value, 0, i64::MAX.unsigned_abs()).map(Bytes) };
-    let (number, unit) = UNITS.iter().find_map(|&(name, unit)| Some((text.strip_suffix(name)?.trim_end(), unit)))?;
+    let (number, unit) =
+        UNITS.iter().find_map(|&(name, unit)| Some((text.strip_suffix(name)?.trim_end(), unit)))?;
     if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return None;
     }
