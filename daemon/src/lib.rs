@@ -12,6 +12,7 @@
 
 pub mod doctor;
 pub mod drive;
+pub mod identify;
 pub mod learn;
 pub mod measure;
 pub mod mounts;

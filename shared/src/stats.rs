@@ -7,6 +7,7 @@
 //!   Statistics*, 3rd ed., 3.2);
 //! - shift between two samples by Hodges and Lehmann (1963), its interval by inverting the Wilcoxon–Mann–Whitney
 //!   rank test (Lehmann 1975; the same as `wilcox.test(conf.int = TRUE)` in R);
+//! - difference of two medians by the bootstrap (Efron 1979), worked out exactly;
 //! - outliers by the modified z-score of Iglewicz and Hoaglin (*How to Detect and Handle Outliers*, 1993).
 //!
 //! Invariant: an [`Interval`] always carries the coverage it really reaches. Where the wanted level cannot be
@@ -14,6 +15,7 @@
 //!
 //! Values must be finite; a unit is the caller's business. Every function returns `None` rather than a made-up figure.
 
+mod bootstrap;
 mod rank;
 
 use serde::{Deserialize, Serialize};
@@ -214,6 +216,23 @@ pub fn shift(a: &[f64], b: &[f64], level: f64) -> Option<Estimate> {
         rank::normal_cut(a.len(), b.len(), level)
     };
     Some(Estimate { value, interval: Interval { low: nth(cut), high: nth(pairs - 1 - cut), level } })
+}
+
+/// The fewest values of each sample for which [`median_difference`] covers what it says; simulated.
+pub const BOOTSTRAP_FROM: usize = 6;
+
+/// The median of `a` less that of `b`, with the percentile interval of its bootstrap. Unlike a [`shift`] it does not
+/// suppose that both samples scatter alike; single outliers among nine or more values leave it as it is. `None` if a sample has fewer than
+/// [`BOOTSTRAP_FROM`] values, from which on the interval covers at least `level` where that is 0.98 to 0.995 (simulated;
+/// see [`crate::verdict`]).
+#[must_use]
+pub fn median_difference(a: &[f64], b: &[f64], level: f64) -> Option<Estimate> {
+    if a.len().min(b.len()) < BOOTSTRAP_FROM {
+        return None;
+    }
+    let value = median(a)? - median(b)?;
+    let (low, high) = bootstrap::interval(&sorted(a), &sorted(b), level);
+    Some(Estimate { value, interval: Interval { low, high, level } })
 }
 
 /// The highest level that a shift between samples of these sizes can reach: `1 − 2 / C(m + n, n)`. 3 + 3 reach 90 %,

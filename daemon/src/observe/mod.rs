@@ -9,5 +9,7 @@
 //! samples of its processes.
 
 pub mod delays;
+pub mod foreign;
+pub mod observer;
 pub mod temperature;
 pub mod usage;

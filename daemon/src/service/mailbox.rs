@@ -1,4 +1,4 @@
-//! What the launches are told, over a channel that can be waited for together with the kernel's events.
+//! A channel that can be waited for together with the kernel's events.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,50 +8,57 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::messages::Request;
 
-/// Puts requests into the mailbox. It never waits.
-#[derive(Clone, Debug)]
-pub struct Sender {
-    queue: mpsc::Sender<Request>,
-    bell: Arc<OwnedFd>,
-}
-
-/// Takes requests out of it. Its descriptor is readable when there are some.
+/// Puts messages into a mailbox. It never waits.
 #[derive(Debug)]
-pub struct Mailbox {
-    queue: mpsc::Receiver<Request>,
+pub struct Sender<T = Request> {
+    queue: mpsc::Sender<T>,
     bell: Arc<OwnedFd>,
 }
 
-/// A new mailbox, and what puts requests into it.
+/// Takes messages out of it. Its descriptor is readable when there are some.
+#[derive(Debug)]
+pub struct Mailbox<T = Request> {
+    queue: mpsc::Receiver<T>,
+    bell: Arc<OwnedFd>,
+}
+
+/// A new mailbox, and what puts messages into it.
 ///
 /// # Errors
 /// The process has no descriptor left.
-pub fn mailbox() -> rustix::io::Result<(Sender, Mailbox)> {
+pub fn mailbox<T>() -> rustix::io::Result<(Sender<T>, Mailbox<T>)> {
     let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
     let (sender, receiver) = mpsc::channel();
     Ok((Sender { queue: sender, bell: Arc::clone(&bell) }, Mailbox { queue: receiver, bell }))
 }
 
-impl Sender {
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self { queue: self.queue.clone(), bell: Arc::clone(&self.bell) }
+    }
+}
+
+impl<T> Sender<T> {
     /// Puts one in. Gives whether anybody is there to take it.
-    pub fn send(&self, request: Request) -> bool {
-        // The request first: whoever wakes must find it. A bell that rings already is enough.
-        let sent = self.queue.send(request).is_ok();
+    pub fn send(&self, message: T) -> bool {
+        // The message first: whoever wakes must find it. A bell that rings already is enough.
+        let sent = self.queue.send(message).is_ok();
         let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
         sent
     }
 }
 
-impl Mailbox {
+impl<T> Mailbox<T> {
     /// Takes out all that is in it.
-    pub fn take(&self) -> Vec<Request> {
+    #[must_use]
+    pub fn take(&self) -> Vec<T> {
         // The bell first: what comes in after it rings anew.
         let _ = rustix::io::read(&*self.bell, &mut [0u8; 8]);
         self.queue.try_iter().collect()
     }
 }
 
-impl AsFd for Mailbox {
+impl<T> AsFd for Mailbox<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }

@@ -16,8 +16,8 @@ use headstart_shared::launch::Launch;
 use headstart_shared::run::AppId;
 
 use super::config::Config;
+pub use crate::observe::observer::Window;
 use crate::store::Activity;
-use crate::watch::start::Monotonic;
 
 /// What the launches are told.
 #[derive(Clone, Debug)]
@@ -63,19 +63,6 @@ pub struct Session {
     pub desktop: Option<String>,
     /// Whether its agent sees windows at all.
     pub sees_windows: bool,
-}
-
-/// A window that became visible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Whose, as the bus says.
-    pub uid: u32,
-    /// When.
-    pub at: Monotonic,
-    /// Its process, where known.
-    pub pid: Option<i32>,
-    /// Its X11 class and instance, or its Wayland application ID.
-    pub names: Vec<String>,
 }
 
 /// What the launches tell.

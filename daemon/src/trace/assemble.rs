@@ -152,7 +152,8 @@ impl Assembly<'_> {
     /// whose parent does, while its ancestors are walked seems to be nobody's, so it is looked at once more.
     fn may_be_of_run(&self, pid: i32) -> bool {
         let is_gone = || processes::key_of(self.roots, pid).is_none();
-        let is_of_run = || processes::is_descendant(self.roots, self.run.keeper, pid);
+        let keeper = self.run.keeper;
+        let is_of_run = || pid == keeper || processes::is_descendant(self.roots, keeper, pid);
         is_gone() || is_of_run() || is_gone() || is_of_run()
     }
 }

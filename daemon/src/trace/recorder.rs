@@ -116,7 +116,7 @@ const STANDING_KIB: u64 = 1024;
 pub struct Recorded {
     /// When it executed.
     pub started: Monotonic,
-    /// The process that all of the run descend from.
+    /// The process that all others of the run descend from.
     pub keeper: i32,
     /// Whether it was prefetched.
     pub prefetched: bool,

@@ -11,6 +11,7 @@
 
 pub mod command;
 pub mod desktop;
+pub mod execs;
 pub mod launch;
 pub mod milestone;
 mod output;

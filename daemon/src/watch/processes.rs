@@ -215,6 +215,12 @@ pub fn key_of(roots: &Roots, pid: i32) -> Option<ProcessKey> {
     Some(ProcessKey { pid, started: read_stat(roots, pid)?.started })
 }
 
+/// The same with its parent's number.
+pub(crate) fn key_and_parent(roots: &Roots, pid: i32) -> Option<(ProcessKey, i32)> {
+    let stat = read_stat(roots, pid)?;
+    Some((ProcessKey { pid, started: stat.started }, stat.parent))
+}
+
 /// Whether `pid` is a descendant of `keeper`.
 #[must_use]
 pub fn is_descendant(roots: &Roots, keeper: i32, pid: i32) -> bool {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::watch::session::Environment;
 
 /// Exports that a session normally lists in `$XDG_DATA_DIRS` and a service or a `sudo` does not.
-const SYSTEM_EXPORTS: [&str; 2] = ["/var/lib/flatpak/exports/share", "/var/lib/snapd/desktop"];
+pub(crate) const SYSTEM_EXPORTS: [&str; 2] = ["/var/lib/flatpak/exports/share", "/var/lib/snapd/desktop"];
 
 /// The `applications` folders of a session, the one that wins first, each once.
 #[must_use]

@@ -99,7 +99,9 @@ impl Hints {
         self
     }
 
-    fn matches(&self, name: &str) -> bool {
+    /// Whether a window called so, by its class or application ID, may be one of its.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
         !name.is_empty() && self.names.contains(&name.to_lowercase())
     }
 }
