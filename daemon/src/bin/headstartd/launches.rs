@@ -1,11 +1,6 @@
 //! The thread of the launches.
 
-use std::time::Duration;
-
-use headstart_daemon::service::launches::{Inputs, LaunchesError};
-use headstart_daemon::service::messages::{Notice, Pause, Request};
-use headstart_shared::bus::PauseCode;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use headstart_daemon::service::launches::{Inputs, LaunchesError, run};
 use tokio::sync::oneshot;
 
 /// How the launches ended.
@@ -16,27 +11,8 @@ pub(crate) fn start(inputs: Inputs) -> std::io::Result<oneshot::Receiver<Ended>>
     let (sender, receiver) = oneshot::channel();
     let work = move || {
         // Whoever waits no longer has given up waiting.
-        let _ = sender.send(run(&inputs));
+        let _ = sender.send(run(inputs));
     };
     std::thread::Builder::new().name("launches".into()).spawn(work)?;
     Ok(receiver)
-}
-
-/// Only answers its mailbox, until it is told to stop.
-fn run(inputs: &Inputs) -> Ended {
-    loop {
-        (inputs.alive)();
-        let patience = Timespec::try_from(Duration::from_secs(10)).ok();
-        let _ = poll(&mut [PollFd::new(&inputs.mailbox, PollFlags::IN)], patience.as_ref());
-        for request in inputs.mailbox.take() {
-            match request {
-                Request::Stop => return Ok(()),
-                Request::Pause(until) => {
-                    (inputs.notices)(Notice::Pause(Pause { reason: PauseCode::ByPerson, until }));
-                }
-                Request::Resume => (inputs.notices)(Notice::Pause(Pause::default())),
-                _ => {}
-            }
-        }
-    }
 }

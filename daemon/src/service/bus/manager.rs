@@ -258,7 +258,7 @@ impl Manager {
         if forgotten == 0 && id.is_some() {
             return Err(BusError::UnknownApp(app.to_owned()));
         }
-        self.state.tell(Request::AppChanged { uid, app: id });
+        self.state.tell(Request::Forgotten { uid, app: id });
         for app in apps {
             self.state.notify(Notice::AppChanged { uid, app });
         }

@@ -25,6 +25,7 @@ use crate::observe::temperature::Sample;
 use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::roots::Roots;
+use crate::service::log::{Level, log};
 use crate::service::messages::Notice;
 use crate::store::{Activity, Retention, Store, StoreError, StoredPlans};
 
@@ -317,7 +318,7 @@ impl Archive<'_> {
         let mut activity = Activity { id: 0, at: Utc::now(), kind: kind.into(), app, launch, count, detail };
         match self.store.add_activity(uid, &activity) {
             Ok(id) => activity.id = id,
-            Err(error) => eprintln!("headstartd: {error}"),
+            Err(error) => log(Level::Error, &error),
         }
         (self.notices)(Notice::Activity { uid, activity });
     }
@@ -333,7 +334,7 @@ impl Archive<'_> {
             self.failing = false;
             return true;
         };
-        eprintln!("headstartd: {error}");
+        log(Level::Error, &error);
         if !self.failing {
             self.failing = true;
             let details = Details { detail: Some(error.to_string()), ..Details::default() };

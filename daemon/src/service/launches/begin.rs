@@ -22,6 +22,7 @@ use super::work::Work;
 use crate::identify::{self, Facts, Index};
 use crate::observe::observer::Expected;
 use crate::replay::{self, Gate, Replay};
+use crate::service::log::{Level, log};
 use crate::sys::identity::User;
 use crate::watch::execs::{Exec, FileId};
 use crate::watch::milestone::Hints;
@@ -126,7 +127,7 @@ impl Work<'_, '_> {
         match self.apps.ready(&self.store, app) {
             Ok(ready) => ready,
             Err(error) => {
-                eprintln!("headstartd: {error}");
+                log(Level::Error, &error);
                 None
             }
         }
@@ -145,7 +146,7 @@ impl Work<'_, '_> {
         match begun {
             Ok(begun) => Some(begun),
             Err(error) => {
-                eprintln!("headstartd: nothing is read ahead for {}: {error}", app.1);
+                log(Level::Warning, format_args!("nothing is read ahead for {}: {error}", app.1));
                 None
             }
         }

@@ -17,6 +17,7 @@ use crate::plan::used;
 use crate::recording::{Backend, Recording};
 use crate::replay::{self, Gate, Replay, Stopped};
 use crate::roots::Roots;
+use crate::service::log::{Level, log};
 use crate::trace::recorder::{Recorded, Recorder, Standing};
 use crate::watch::milestone::Hints;
 use crate::watch::processes::{self, ProcessKey};
@@ -148,7 +149,7 @@ impl Going {
         match standing.arm(all) {
             Ok(recorder) => Some(recorder),
             Err(error) => {
-                eprintln!("headstartd: cannot record a start of {}: {error}", self.app.1);
+                log(Level::Warning, format_args!("cannot record a start of {}: {error}", self.app.1));
                 None
             }
         }
@@ -160,7 +161,7 @@ impl Going {
         match recorder.finish(run) {
             Ok(recording) => Some(recording),
             Err(error) => {
-                eprintln!("headstartd: cannot record a start of {}: {error}", self.app.1);
+                log(Level::Warning, format_args!("cannot record a start of {}: {error}", self.app.1));
                 None
             }
         }

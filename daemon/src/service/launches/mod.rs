@@ -34,6 +34,7 @@ use super::messages::{Notice, SharedFigures};
 use crate::mounts::MountsError;
 use crate::roots::Roots;
 use crate::store::{Store, StoreError};
+use crate::watch::changes::ChangesError;
 use crate::watch::execs::ExecsError;
 
 /// What the launches work with.
@@ -69,6 +70,9 @@ pub enum LaunchesError {
     /// Programs cannot be watched.
     #[error(transparent)]
     Execs(#[from] ExecsError),
+    /// Changes of files and mounts cannot be watched.
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
     /// The table of mounts cannot be read.
     #[error(transparent)]
     Mounts(#[from] MountsError),

@@ -7,13 +7,22 @@ use std::sync::Arc;
 use crate::identify::{Index, Installed, Places};
 use crate::mounts::Mounts;
 use crate::service::messages::Session;
+use crate::watch::changes::Folder;
 
 /// The sessions.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     /// In order of their beginning.
     sessions: Vec<Session>,
-    indexes: BTreeMap<u32, Arc<Index>>,
+    known: BTreeMap<u32, Known>,
+}
+
+/// What a user has installed.
+#[derive(Debug)]
+pub(super) struct Known {
+    index: Arc<Index>,
+    /// Where it was read from.
+    folders: Vec<Folder>,
 }
 
 impl Sessions {
@@ -25,14 +34,14 @@ impl Sessions {
         self.sessions.retain(|known| known.client != session.client);
         let uid = session.uid;
         self.sessions.push(session);
-        !same || !self.indexes.contains_key(&uid)
+        !same || !self.known.contains_key(&uid)
     }
 
     /// A session is over. What its user has installed is of no use without one.
     pub(super) fn end(&mut self, client: &str) {
         self.sessions.retain(|session| session.client != client);
         let users = self.users();
-        self.indexes.retain(|uid, _| users.contains(uid));
+        self.known.retain(|uid, _| users.contains(uid));
     }
 
     /// The users that have a session.
@@ -46,15 +55,15 @@ impl Sessions {
     }
 
     /// What was read of what a user has installed. Dropped if the user has no session any more.
-    pub(super) fn set_index(&mut self, uid: u32, index: Index) {
+    pub(super) fn set_installed(&mut self, uid: u32, known: Known) {
         if self.users().contains(&uid) {
-            self.indexes.insert(uid, Arc::new(index));
+            self.known.insert(uid, known);
         }
     }
 
     /// What a user has installed, once it was read.
     pub(super) fn index(&self, uid: u32) -> Option<Arc<Index>> {
-        self.indexes.get(&uid).map(Arc::clone)
+        self.known.get(&uid).map(|known| Arc::clone(&known.index))
     }
 
     /// Whether anybody tells of the windows of a user.
@@ -64,12 +73,18 @@ impl Sessions {
 
     /// The programs of all apps.
     pub(super) fn programs(&self) -> BTreeSet<PathBuf> {
-        self.indexes.values().flat_map(|index| index.files(|_| true)).collect()
+        self.known.values().flat_map(|known| known.index.files(|_| true)).collect()
+    }
+
+    /// The folders in which apps come and go.
+    pub(super) fn folders(&self) -> Vec<Folder> {
+        let all: BTreeSet<Folder> = self.known.values().flat_map(|known| known.folders.clone()).collect();
+        all.into_iter().collect()
     }
 }
 
 /// Reads what a user has installed, as all of the user's sessions together see it. Touches drives.
-pub(super) fn read(uid: u32, sessions: &[Session], mounts: &Mounts) -> Index {
+pub(super) fn read(uid: u32, sessions: &[Session], mounts: &Mounts) -> Known {
     let mut data_dirs: Vec<PathBuf> = Vec::new();
     let mut path: Vec<PathBuf> = Vec::new();
     for session in sessions {
@@ -80,5 +95,7 @@ pub(super) fn read(uid: u32, sessions: &[Session], mounts: &Mounts) -> Index {
         let mut seen = BTreeSet::new();
         list.retain(|dir| seen.insert(dir.clone()));
     }
-    Index::new(uid, Installed::read(Places { data_dirs: &data_dirs, path: &path }, mounts))
+    let mut installed = Installed::read(Places { data_dirs: &data_dirs, path: &path }, mounts);
+    let folders = std::mem::take(&mut installed.folders);
+    Known { index: Arc::new(Index::new(uid, installed)), folders }
 }

@@ -20,25 +20,23 @@ use super::going::{Going, Over};
 use super::pausing::Person;
 use super::sessions::{self, Sessions};
 use super::table::{Counts, Owned, Table};
-use crate::identify::Index;
 use crate::mounts::Mounts;
 use crate::observe::observer::Told;
 use crate::recording::Backend;
 use crate::roots::Roots;
 use crate::service::config::Config;
+use crate::service::log::{Level, log};
 use crate::service::mailbox::{Mailbox, Sender};
 use crate::service::messages::{Notice, Pause, Request, SharedFigures};
 use crate::store::Store;
 use crate::trace::backend;
 use crate::trace::recorder::Standing;
+use crate::watch::changes::{Change, Changes, Databases};
 use crate::watch::execs::{Event, Execs};
 use crate::watch::processes::ProcessKey;
-use crate::watch::start::Monotonic;
 
 /// How often it says that it is alive, and looks at what nobody tells of.
 const TURN: Duration = Duration::from_secs(10);
-/// How long after packages were last seen to change a launch is under an upgrade.
-const UPGRADE: Duration = Duration::from_mins(1);
 
 /// What its own threads tell it.
 #[derive(Debug)]
@@ -52,7 +50,7 @@ pub(super) enum Inside {
     /// None can be.
     Unrecordable(String),
     /// What a user has installed.
-    Installed(u32, Box<Index>),
+    Installed(u32, sessions::Known),
 }
 
 /// The loop and what it knows.
@@ -64,13 +62,13 @@ pub(super) struct Work<'scope, 'env> {
     pub(super) apps: Apps,
     pub(super) sessions: Sessions,
     pub(super) execs: Execs,
+    changes: Changes,
     pub(super) mounts: Arc<Mounts>,
     pub(super) table: Table,
     going: Vec<Watched>,
     pub(super) standing: Option<Standing>,
     pub(super) pause: Pause,
     person: Person,
-    upgrading: Option<Monotonic>,
     pub(super) jobs: Channel<Job>,
     inside: Sender<Inside>,
     notices: &'env (dyn Fn(Notice) + Send + Sync),
@@ -113,13 +111,13 @@ impl<'scope, 'env> Work<'scope, 'env> {
             apps: Apps::load(&store)?,
             sessions: Sessions::default(),
             execs: Execs::new()?,
+            changes: Changes::new(roots, Databases::default())?,
             mounts: Arc::new(Mounts::of(roots, None)?),
             table: Table::default(),
             going: Vec::new(),
             standing: None,
             pause: Pause::default(),
             person: Person::default(),
-            upgrading: None,
             lost: 0,
             told_counts: Counts::default(),
             read_today: (today, read),
@@ -160,12 +158,15 @@ impl<'scope, 'env> Work<'scope, 'env> {
                 }
                 self.take(request);
             }
+            for change in self.changes.take() {
+                self.follow(change);
+            }
         }
     }
 
     /// Waits for whatever comes first.
     fn wait(&self, requests: &Mailbox<Request>, inside: &Mailbox<Inside>) {
-        let mut fds = [self.execs.as_fd(), requests.as_fd(), inside.as_fd()]
+        let mut fds = [self.execs.as_fd(), requests.as_fd(), inside.as_fd(), self.changes.as_fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let timeout = Timespec::try_from(TURN).ok();
         // Interrupted, or out of memory for a moment: the descriptors are read without waiting.
@@ -183,6 +184,13 @@ impl<'scope, 'env> Work<'scope, 'env> {
         if pause != self.pause {
             self.pause = pause;
             (self.notices)(Notice::Pause(pause));
+            let (paused, detail) = (pause.reason != PauseCode::NotPaused, Details::default());
+            let kind = if paused { ActivityCode::Paused } else { ActivityCode::Resumed };
+            self.happened(
+                None,
+                kind,
+                Details { count: paused.then(|| u32::from(pause.reason).into()), ..detail },
+            );
         }
         self.count();
     }
@@ -222,19 +230,22 @@ impl<'scope, 'env> Work<'scope, 'env> {
             Inside::Over(over) => self.over(*over),
             Inside::Changed(uid, app) => {
                 if let Err(error) = self.apps.reload(&self.store, uid, app.as_ref()) {
-                    eprintln!("headstartd: {error}");
+                    log(Level::Error, &error);
                 }
             }
             Inside::Ready(backend, standing) => {
                 self.standing = Some(*standing);
                 self.set_backend(Some(backend));
             }
-            Inside::Installed(uid, index) => {
-                self.sessions.set_index(uid, *index);
+            Inside::Installed(uid, known) => {
+                self.sessions.set_installed(uid, known);
                 self.watch_programs();
             }
             Inside::Unrecordable(why) => {
-                eprintln!("headstartd: launches cannot be recorded, so nothing new is learned: {why}");
+                log(
+                    Level::Warning,
+                    format_args!("launches cannot be recorded, so nothing new is learned: {why}"),
+                );
                 self.set_backend(None);
             }
         }
@@ -312,17 +323,41 @@ impl<'scope, 'env> Work<'scope, 'env> {
         }
     }
 
-    /// Watches the programs of all apps of all sessions.
-    fn watch_programs(&mut self) {
-        let programs = self.sessions.programs();
-        for error in self.execs.watch_only(programs) {
-            eprintln!("headstartd: {error}");
+    /// Follows a change of the machine.
+    fn follow(&mut self, change: Change) {
+        match change {
+            Change::Entries | Change::Executables(_) => {
+                self.sessions.users().into_iter().for_each(|uid| self.read_installed(uid));
+            }
+            Change::Mounts => {
+                match Mounts::of(self.roots, None) {
+                    Ok(mounts) => self.mounts = Arc::new(mounts),
+                    Err(error) => log(Level::Error, &error),
+                }
+                self.watch_programs();
+                self.job(Job::Replan);
+            }
+            // Each launch looks itself whether the machine slept; what was cached may be gone, which each looks at as well.
+            Change::Resumed => {}
+            Change::Packages => self.going.iter_mut().for_each(|going| going.upgrading = true),
         }
     }
 
-    /// Whether packages changed just now.
-    pub(super) fn is_upgrading(&self) -> bool {
-        self.upgrading.is_some_and(|at| Duration::from(Monotonic::now().since(at)) < UPGRADE)
+    /// Watches the programs of all apps of all sessions.
+    fn watch_programs(&mut self) {
+        let programs = self.sessions.programs();
+        let unwatched = self.changes.watch(&self.sessions.folders());
+        if unwatched > 0 {
+            log(
+                Level::Warning,
+                format_args!(
+                    "{unwatched} folders with apps are not watched; is fs.inotify.max_user_watches low?"
+                ),
+            );
+        }
+        for error in self.execs.watch_only(programs) {
+            log(Level::Error, &error);
+        }
     }
 
     /// Gives a launch its thread.
@@ -336,11 +371,11 @@ impl<'scope, 'env> Work<'scope, 'env> {
         });
         match watched {
             Ok(_) => {
-                let upgrading = self.is_upgrading();
+                let upgrading = self.changes.is_upgrading();
                 self.going.push(Watched { first, app, told: sender, forgotten: false, upgrading });
             }
             Err(error) => {
-                eprintln!("headstartd: a start of {} is not watched: {error}", app.1);
+                log(Level::Warning, format_args!("a start of {} is not watched: {error}", app.1));
                 self.table.over(first);
             }
         }
@@ -352,11 +387,10 @@ impl<'scope, 'env> Work<'scope, 'env> {
         let sessions = self.sessions.of(uid);
         let thread = std::thread::Builder::new().name("installed".into());
         let started = thread.spawn_scoped(self.scope, move || {
-            let index = sessions::read(uid, &sessions, &mounts);
-            inside.send(Inside::Installed(uid, Box::new(index)));
+            inside.send(Inside::Installed(uid, sessions::read(uid, &sessions, &mounts)));
         });
         if let Err(error) = started {
-            eprintln!("headstartd: the apps of user {uid} are not known: {error}");
+            log(Level::Warning, format_args!("the apps of user {uid} are not known: {error}"));
         }
     }
 
@@ -369,7 +403,7 @@ impl<'scope, 'env> Work<'scope, 'env> {
             inside.send(prepared(known, roots));
         });
         if let Err(error) = started {
-            eprintln!("headstartd: the next launch is not recorded: {error}");
+            log(Level::Warning, format_args!("the next launch is not recorded: {error}"));
         }
     }
 
