@@ -161,7 +161,7 @@ fn plan(profile: &Profile) -> Plan {
 
 fn launch(number: usize, apps: usize, began: DateTime<Utc>) -> Launch {
     let wobble = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    let held_out = number / apps % 8 == 0;
+    let held_out = (number / apps).is_multiple_of(8);
     let seconds = if held_out { 2 } else { 1 };
     let window = Nanos(seconds * 1_000_000_000 + wobble * 10);
     Launch {

@@ -1,7 +1,8 @@
 //! What the processes of a launch use, sampled from `/proc` (`proc(5)`) while it goes on.
 //!
 //! A process belongs to the launch if it descends from its first one. Once seen it is remembered by number and start
-//! time, also when its parent ends and it is given to another.
+//! time, also when its parent ends and it is given to another. Where systemd made a control group for this very launch,
+//! all that are in it belong to it, so that none escapes whose parent ended before it was seen.
 //!
 //! The kernel adds what a process used to its parent's account when that reaps it. The sum is therefore over the living,
 //! each with what it reaped, and over those of the dead whose parent is not among the launch's: nobody in it reaped these.
@@ -14,6 +15,7 @@ use headstart_shared::launch::{ProcessSpan, Usage, UsageSample};
 use headstart_shared::units::{Bytes, Nanos};
 
 use super::delays::Delays;
+use crate::identify::unit::Unit;
 use crate::roots::Roots;
 use crate::watch::processes::{ProcessKey, Times, read_times};
 use crate::watch::start::Monotonic;
@@ -26,6 +28,8 @@ const SPANS: usize = 1_000;
 pub struct Sampler {
     roots: Roots,
     first: ProcessKey,
+    /// The list of the processes of the control group that was made for it.
+    group: Option<PathBuf>,
     started: Monotonic,
     seen: BTreeMap<ProcessKey, Seen>,
     delays: Option<Delays>,
@@ -78,6 +82,7 @@ impl Sampler {
         Self {
             roots: roots.clone(),
             first,
+            group: group(roots, first),
             started,
             seen: BTreeMap::new(),
             delays: Delays::open().ok(),
@@ -165,6 +170,12 @@ impl Sampler {
         if self.seen.is_empty() {
             next.push((self.first.pid, 0));
         }
+        if let Some(group) = &self.group {
+            let known = |pid| self.seen.keys().any(|key| key.pid == pid);
+            let new = members(group).into_iter().filter(|pid| !known(*pid));
+            // Whoever was its parent is gone, or will be met on the way.
+            next.splice(0..0, new.map(|pid| (pid, self.first.pid)).collect::<Vec<_>>());
+        }
         while let Some((pid, parent)) = next.pop() {
             let Some(times) = read_times(&self.roots, pid) else { continue };
             let key = ProcessKey { pid, started: times.started };
@@ -223,6 +234,23 @@ impl Sampler {
             blocked: totals.blocked,
         }
     }
+}
+
+/// The control group that was made for a launch: an app's unit in which nothing is older than its first process.
+fn group(roots: &Roots, first: ProcessKey) -> Option<PathBuf> {
+    let text = fs::read_to_string(roots.proc.join(format!("{}/cgroup", first.pid))).ok()?;
+    Unit::of_cgroup(&text)?;
+    // Only version 2 has one hierarchy, which is that of systemd.
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let list = roots.sys.join("fs/cgroup").join(path).join("cgroup.procs");
+    let older = |pid: i32| read_times(roots, pid).is_some_and(|times| times.started < first.started);
+    let members = members(&list);
+    (members.contains(&first.pid) && !members.into_iter().any(older)).then_some(list)
+}
+
+fn members(list: &std::path::Path) -> Vec<i32> {
+    let text = fs::read_to_string(list).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 /// The children of all threads of a process, each with its number.

@@ -91,3 +91,54 @@ fn an_interpreted_script_is_told_by_its_own_name() {
     }
     child.wait().unwrap();
 }
+
+#[test]
+fn what_is_in_the_control_group_of_the_launch_belongs_to_it_though_its_parent_was_never_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let group = dir.path().join("fs/cgroup/user.slice/app-org.example.Test-4711.scope");
+    fs::create_dir_all(&group).unwrap();
+    let roots = Roots { sys: dir.path().into(), ..Roots::default() };
+    let mut older = Command::new("sleep").arg("60").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(30));
+    let mut first = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut escaped = Command::new("sleep").arg("60").spawn().unwrap();
+    let [old, pid, other] = [&older, &first, &escaped].map(|child| i32::try_from(child.id()).unwrap());
+    // What /proc says of control groups is the kernel's own; here only one that the test made up can be told of.
+    let proc = dir.path().join("proc");
+    fs::create_dir(&proc).unwrap();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        if entry.file_name() != *pid.to_string() {
+            std::os::unix::fs::symlink(entry.path(), proc.join(entry.file_name())).unwrap();
+        }
+    }
+    fs::create_dir(proc.join(pid.to_string())).unwrap();
+    for name in ["stat", "task", "io", "exe", "cmdline"] {
+        std::os::unix::fs::symlink(format!("/proc/{pid}/{name}"), proc.join(format!("{pid}/{name}")))
+            .unwrap();
+    }
+    fs::write(proc.join(format!("{pid}/cgroup")), "0::/user.slice/app-org.example.Test-4711.scope\n")
+        .unwrap();
+    let roots = Roots { proc, ..roots };
+    let key = key_of(&roots, pid).unwrap();
+    let members = |pids: &[i32]| {
+        let list = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        fs::write(group.join("cgroup.procs"), list).unwrap();
+        let mut sampler = Sampler::new(&roots, key, Monotonic::now());
+        sampler.sample();
+        let mut alive: Vec<i32> = sampler.alive().map(|key| key.pid).collect();
+        alive.sort_unstable();
+        alive
+    };
+    let mut both = vec![pid, other];
+    both.sort_unstable();
+    assert_eq!(members(&[pid, other]), both);
+    assert_eq!(
+        members(&[old, pid, other]),
+        [pid],
+        "a group that is older, as a terminal's, is not the launch's"
+    );
+    for child in [&mut older, &mut first, &mut escaped] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -13,7 +13,7 @@ use zbus::{Connection, fdo};
 use zbus_polkit::policykit1::{AuthorityProxy, CheckAuthorizationFlags, Subject};
 
 /// How long a person may take to type a password.
-const WITH_PERSON: Duration = Duration::from_secs(180);
+const WITH_PERSON: Duration = Duration::from_mins(3);
 /// How long polkit may take when it asks nobody.
 const WITHOUT: Duration = Duration::from_secs(20);
 

@@ -1,13 +1,13 @@
 //! The configuration: one TOML file, every key of which has a default.
 //!
 //! What is wrong in it is named by line, column and key, with the cure, and then none of it is used: half a
-//! configuration is nobody's intention. The keys are one table ([`keys`]), from which a file is read, written and explained.
+//! configuration is nobody's intention. The keys are one table (`keys.rs`), from which a file is read, written and explained.
 
 mod error;
 mod keys;
 mod place;
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -97,7 +97,7 @@ impl Config {
             // Who could read it before still can, and nobody else.
             let keep = || -> io::Result<()> {
                 std::os::unix::fs::chown(path, Some(earlier.uid()), Some(earlier.gid()))?;
-                fs::set_permissions(path, Permissions::from(earlier.permissions()))
+                fs::set_permissions(path, earlier.permissions())
             };
             keep().map_err(|source| ConfigError::Keep { path: path.into(), source })?;
         }

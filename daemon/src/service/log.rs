@@ -35,7 +35,11 @@ fn to_journal(stream: Option<&str>) -> bool {
 
 fn lines(journal: bool, level: Level, text: &str) -> String {
     let prefix = if journal { format!("<{}>", level as u8) } else { "headstartd: ".to_owned() };
-    text.lines().map(|line| format!("{prefix}{line}\n")).collect()
+    let mut lines = String::with_capacity(text.len() + prefix.len() + 1);
+    for line in text.lines() {
+        lines.extend([prefix.as_str(), line, "\n"]);
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -280,7 +280,7 @@ const GONE: i32 = Errno::SRCH.raw_os_error();
 
 /// Adds threads. What the kernel has taken of a longer list is not written again.
 fn write_filter(filter: &File, threads: &[i32]) -> Result<(), RecordError> {
-    let list: String = threads.iter().map(|thread| format!("{thread} ")).collect();
+    let list = threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let mut rest = list.as_bytes();
     while !rest.is_empty() {
         match rustix::io::write(filter, rest).map_err(|errno| RecordError::Filter(errno.into()))? {

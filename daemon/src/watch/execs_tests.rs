@@ -165,11 +165,11 @@ fn what_cannot_be_watched_is_named_and_hides_no_other() {
 
 #[test]
 fn a_thousand_starts_a_second_are_all_reported_and_soon() {
+    const RATE: u64 = 1000;
+    const SECONDS: u64 = 2;
     if !is_root() {
         return;
     }
-    const RATE: u64 = 1000;
-    const SECONDS: u64 = 2;
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = folder.path().join("app");
     program(&path);

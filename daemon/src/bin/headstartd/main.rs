@@ -38,12 +38,11 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let done = match &args.man {
-        Some(dir) => man(dir),
-        None => {
-            abort_on_panic();
-            serve::serve(&args)
-        }
+    let done = if let Some(dir) = &args.man {
+        man(dir)
+    } else {
+        abort_on_panic();
+        serve::serve(&args)
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -19,7 +19,7 @@ use crate::watch::desktop::locale::Locale;
 /// How long a list is waited for. One of 500 entries takes some 20 ms when nothing of it is in memory on a flash drive.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A folder below an `applications` folder changes without it; so the list is read anew after this in any case.
-const LASTS: Duration = Duration::from_secs(300);
+const LASTS: Duration = Duration::from_mins(5);
 /// Apps of one user that are listed at most.
 const MOST: usize = 20_000;
 

@@ -225,6 +225,7 @@ impl Manager {
     ) -> zbus::Result<()>;
 
     #[zbus(property(emits_changed_signal = "const"))]
+    #[expect(clippy::unused_self, reason = "a property is a method of its interface")]
     fn version(&self) -> String {
         status::VERSION.to_owned()
     }

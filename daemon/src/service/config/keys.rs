@@ -1,5 +1,6 @@
 //! The keys: what each means, which values it may have, and what of the configuration it is.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use headstart_shared::units::Bytes;
@@ -180,16 +181,16 @@ pub(super) fn write(config: &Config) -> String {
     let mut group = "";
     for key in KEYS {
         let (of, name) = key.parts();
-        if of != group {
-            text.push_str(&format!("\n[{of}]\n"));
-            group = of;
-        } else {
+        if of == group {
             text.push('\n');
+        } else {
+            let _ = writeln!(text, "\n[{of}]");
+            group = of;
         }
         for line in key.explained.lines() {
-            text.push_str(&format!("# {line}\n"));
+            let _ = writeln!(text, "# {line}");
         }
-        text.push_str(&format!("{name} = {}\n", (key.get)(config)));
+        let _ = writeln!(text, "{name} = {}", (key.get)(config));
     }
     text
 }
@@ -206,8 +207,10 @@ fn whole(value: &DeValue, low: u64, high: u64) -> Option<u64> {
 }
 
 fn share(value: &DeValue) -> Option<f64> {
-    let text =
-        value.as_float().map(toml::de::DeFloat::as_str).or_else(|| value.as_integer().map(|n| n.as_str()))?;
+    let text = value
+        .as_float()
+        .map(toml::de::DeFloat::as_str)
+        .or_else(|| value.as_integer().map(toml::de::DeInteger::as_str))?;
     text.parse().ok().filter(|share| (0.0..=1.0).contains(share))
 }
 

@@ -15,7 +15,7 @@ impl Place {
     /// Where in the text this byte is.
     pub(super) fn of(text: &str, byte: usize) -> Self {
         let before = &text.as_bytes()[..byte.min(text.len())];
-        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        let line = before.split(|&byte| byte == b'\n').count();
         let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
         Self { line, column: String::from_utf8_lossy(&before[start..]).chars().count() + 1 }
     }

@@ -1,3 +1,4 @@
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
 use proptest::prelude::*;

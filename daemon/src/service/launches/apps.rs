@@ -1,7 +1,7 @@
 //! What is known of the apps, in memory: a start must not wait for the database.
 //!
 //! Of every app the few figures that a decision takes; of those launched last also what there is to carry out, within
-//! [`ROOM`]. What is not in memory is read from the database when it is needed, and then kept.
+//! `ROOM`. What is not in memory is read from the database when it is needed, and then kept.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ use crate::store::{Activity, Retention, Store, StoreError, StoredPlans};
 /// Launches that are kept for a disk with room.
 const BACKLOG: usize = 64;
 /// How often it is looked whether it has.
-const RETRY: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_mins(1);
 /// How often what is too old is removed.
 const UPKEEP: Duration = Duration::from_hours(24);
 /// The first time, when the machine has had its boot to itself.
@@ -350,9 +350,9 @@ fn told_as(before: AppState, after: AppState) -> Option<ActivityCode> {
         (AppState::WithoutGain { .. }, AppState::Prefetching | AppState::Learning { .. }) => {
             Some(ActivityCode::TriedAgain)
         }
-        (AppState::Prefetching, AppState::Prefetching) => None,
+        (AppState::Prefetching, AppState::Prefetching)
+        | (AppState::WithoutGain { .. }, AppState::WithoutGain { .. }) => None,
         (_, AppState::Prefetching) => Some(ActivityCode::NowPrefetched),
-        (AppState::WithoutGain { .. }, AppState::WithoutGain { .. }) => None,
         (_, AppState::WithoutGain { .. }) => Some(ActivityCode::GaveUp),
         _ => None,
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chrono::Utc;
+use chrono::{DateTime, TimeDelta, Utc};
 use headstart_shared::bus::{ActivityCode, PauseCode};
 use headstart_shared::launch::{Arm, Temperature};
 use headstart_shared::policy::AppState;
@@ -27,6 +27,7 @@ use crate::sys::identity::User;
 use crate::watch::execs::{Exec, FileId};
 use crate::watch::milestone::Hints;
 use crate::watch::processes::{is_descendant, read_status};
+use crate::watch::start::Monotonic;
 
 /// A start that is a launch.
 struct Start {
@@ -105,7 +106,7 @@ impl Work<'_, '_> {
         Going {
             first: facts.key,
             at: exec.at,
-            began: Utc::now(),
+            began: on_calendar(exec.at),
             hints: entry.map_or_else(|| Hints::of(None, &program), |entry| entry.windows.clone()),
             expected: match entry {
                 Some(entry) if entry.terminal => Expected::Exit,
@@ -151,6 +152,12 @@ impl Work<'_, '_> {
             }
         }
     }
+}
+
+/// A moment just passed on the calendar.
+fn on_calendar(at: Monotonic) -> DateTime<Utc> {
+    let ago = Monotonic::now().since(at);
+    Utc::now() - TimeDelta::nanoseconds(ago.0.cast_signed())
 }
 
 /// The path of an app's program that is this file.

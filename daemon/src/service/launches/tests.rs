@@ -78,7 +78,7 @@ impl App {
 
     fn make_cold(&self) {
         for file in fs::read_dir(self.path("data")).unwrap() {
-            evict(&fs::File::open(file.unwrap().path()).unwrap()).unwrap();
+            evict(fs::File::open(file.unwrap().path()).unwrap()).unwrap();
         }
     }
 

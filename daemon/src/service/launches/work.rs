@@ -159,7 +159,7 @@ impl<'scope, 'env> Work<'scope, 'env> {
                 self.take(request);
             }
             for change in self.changes.take() {
-                self.follow(change);
+                self.follow(&change);
             }
         }
     }
@@ -324,7 +324,7 @@ impl<'scope, 'env> Work<'scope, 'env> {
     }
 
     /// Follows a change of the machine.
-    fn follow(&mut self, change: Change) {
+    fn follow(&mut self, change: &Change) {
         match change {
             Change::Entries | Change::Executables(_) => {
                 self.sessions.users().into_iter().for_each(|uid| self.read_installed(uid));
