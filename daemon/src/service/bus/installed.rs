@@ -148,6 +148,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn me() -> User {
@@ -195,7 +197,7 @@ mod tests {
         install(dir.path(), "secret", "");
         let (installed, runtime) = (Installed::default(), runtime());
         let nobody = User { uid: 65534, gid: 65534, groups: Vec::new() };
-        // The folder of `tempfile` is for its owner only.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("its mode");
         assert!(runtime.block_on(installed.of(&nobody, source(dir.path()))).is_empty());
         assert!(runtime.block_on(installed.of(&me(), source(dir.path()))).contains_key("secret"));
     }
