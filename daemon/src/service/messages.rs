@@ -16,6 +16,7 @@ use headstart_shared::launch::Launch;
 use headstart_shared::run::AppId;
 
 use super::config::Config;
+use super::launches::table::Counts;
 pub use crate::observe::observer::Window;
 use crate::store::Activity;
 
@@ -126,8 +127,8 @@ pub struct Figures {
     pub learning: u32,
     /// Start events lost since the service began.
     pub lost: u64,
-    /// Starts that went by unwatched since, because too many came at once.
-    pub unwatched: u64,
+    /// Starts seen since then, by what was done about them.
+    pub starts: Counts,
     /// How launches are recorded; `None` if they cannot be.
     pub backend: Option<crate::recording::Backend>,
 }

@@ -375,7 +375,17 @@ pub struct StatusInfo {
     pub daily_budget: Option<u64>,
     /// Start events lost since it started.
     pub lost: u64,
-    /// Starts that went by unwatched since it started, because too many came at once.
+    /// Starts of watched programs seen since it started: the sum of the five below.
+    pub starts: u64,
+    /// Launches that it followed.
+    pub followed: u64,
+    /// Programs that launches executed.
+    pub parts: u64,
+    /// Second starts of an app that was starting.
+    pub again: u64,
+    /// Starts of no app.
+    pub others: u64,
+    /// Starts that went by unwatched, because too many came at once.
     pub unwatched: u64,
 }
 

@@ -25,6 +25,9 @@ struct Args {
     /// Folder of the history
     #[arg(long, value_name = "DIR", default_value = "/var/lib/headstart")]
     state_dir: PathBuf,
+    /// Folder for what the next service has to know if this one is killed
+    #[arg(long, value_name = "DIR", default_value = "/run/headstart")]
+    runtime_dir: PathBuf,
     /// Configuration file; without it every setting has its default
     #[arg(long, value_name = "FILE", default_value = config::FILE)]
     config: PathBuf,

@@ -78,6 +78,7 @@ fn begin(args: &Args) -> anyhow::Result<Service> {
     let inputs = Inputs {
         roots: Roots::default(),
         state_dir: args.state_dir.clone(),
+        runtime_dir: args.runtime_dir.clone(),
         config: Arc::clone(&config),
         mailbox,
         notices: Box::new(notices.tell()),

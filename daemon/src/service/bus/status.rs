@@ -63,7 +63,12 @@ pub(super) fn status(state: &State) -> Result<StatusInfo, BusError> {
         read_today: read.0,
         daily_budget: state.config().daily_budget.map(|bytes| bytes.0),
         lost: figures.lost,
-        unwatched: figures.unwatched,
+        starts: figures.starts.starts(),
+        followed: figures.starts.watched,
+        parts: figures.starts.parts,
+        again: figures.starts.again,
+        others: figures.starts.others,
+        unwatched: figures.starts.unwatched,
     })
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use headstart_shared::bus::ActivityCode;
-use headstart_shared::launch::{Arm, Launch, Timeline};
+use headstart_shared::launch::{Arm, Exclusion, Launch, Timeline};
 use headstart_shared::policy::AppState;
 use headstart_shared::run::{AppId, Milestone};
 use headstart_shared::units::Bytes;
@@ -17,6 +17,7 @@ use headstart_shared::verdict::{self, Verdict};
 
 use super::advance::{After, advance};
 use super::layout::{circumstances, layout};
+use super::notes::{Note, Noted, Notes};
 use super::table::Owned;
 use crate::learn::learn;
 use crate::measure::prefetch::{Choices, Prefetch};
@@ -29,6 +30,8 @@ use crate::service::log::{Level, log};
 use crate::service::messages::Notice;
 use crate::store::{Activity, Retention, Store, StoreError, StoredPlans};
 
+/// Launches of an app among which one is looked for that was just stored.
+const LATEST: u32 = 100;
 /// Launches that are kept for a disk with room.
 const BACKLOG: usize = 64;
 /// How often it is looked whether it has.
@@ -55,9 +58,9 @@ pub struct Finished {
 #[derive(Debug)]
 pub enum Job {
     /// A launch is over.
-    Finished(Box<Finished>),
+    Finished(Box<Finished>, Option<Note>),
     /// A start was handed to a running instance.
-    Hot(Owned),
+    Hot(Owned, Option<Note>),
     /// A person chose something for an app, or for all of a user's.
     Chosen(u32, Option<AppId>),
     /// Mounts or drives have changed: look whether plans still fit.
@@ -105,7 +108,7 @@ pub struct Archive<'a> {
     /// Told whose and which app is another than before; all of a user's without an ID.
     pub changed: &'a dyn Fn(u32, Option<AppId>),
     /// Launches that wait for room.
-    pub backlog: VecDeque<Finished>,
+    pub backlog: VecDeque<(Finished, Option<Note>)>,
     /// Whether the last attempt to write failed, so that it is told once.
     pub failing: bool,
 }
@@ -140,9 +143,10 @@ impl Archive<'_> {
 
     fn carry_out(&mut self, job: Job) {
         match job {
-            Job::Finished(finished) => self.keep(*finished),
-            Job::Hot((uid, app)) => {
+            Job::Finished(finished, note) => self.keep(*finished, note),
+            Job::Hot((uid, app), note) => {
                 let counted = self.store.record_hot(uid, &app);
+                note.into_iter().for_each(Note::done);
                 if self.written(counted) {
                     self.tell_of(uid, app);
                 }
@@ -163,23 +167,56 @@ impl Archive<'_> {
     }
 
     /// Stores a launch, or keeps it for later.
-    fn keep(&mut self, finished: Finished) {
+    fn keep(&mut self, finished: Finished, note: Option<Note>) {
         let stored = self.store_launch(&finished);
-        if !self.written(stored) {
-            if self.backlog.len() == BACKLOG {
-                self.backlog.pop_front();
+        if self.written(stored) {
+            return note.into_iter().for_each(Note::done);
+        }
+        if self.backlog.len() == BACKLOG {
+            self.backlog.pop_front();
+        }
+        self.backlog.push_back((finished, note));
+    }
+
+    /// Stores what a daemon before this one saw begin and was killed before it saw the end of.
+    pub fn take_over(&mut self, notes: Option<&Notes>) {
+        let left = match notes.map_or_else(|| Ok(Vec::new()), Notes::left) {
+            Ok(left) => left,
+            Err(error) => {
+                return log(
+                    Level::Warning,
+                    format_args!("launches that were interrupted are not counted: {error}"),
+                );
             }
-            self.backlog.push_back(finished);
+        };
+        for (note, Noted { uid, mut launch }) in left {
+            launch.exclusions.push(Exclusion::Interrupted);
+            let stored = match self.is_stored(uid, &launch) {
+                Ok(true) => Ok(()),
+                Ok(false) => self.store.record_launch(uid, &launch, None).map(drop),
+                Err(error) => Err(error),
+            };
+            if self.written(stored) {
+                note.done();
+                self.tell_of(uid, launch.app);
+            }
         }
     }
 
+    /// Whether the daemon that noted it came to store it as well.
+    fn is_stored(&self, uid: u32, launch: &Launch) -> Result<bool, StoreError> {
+        let latest = self.store.launches(uid, Some(&launch.app), None, LATEST)?.value;
+        Ok(latest.iter().any(|stored| stored.began == launch.began))
+    }
+
     fn retry(&mut self) {
-        while let Some(finished) = self.backlog.pop_front() {
+        while let Some((finished, note)) = self.backlog.pop_front() {
             let stored = self.store_launch(&finished);
             if !self.written(stored) {
-                self.backlog.push_front(finished);
+                self.backlog.push_front((finished, note));
                 return;
             }
+            note.into_iter().for_each(Note::done);
         }
     }
 
@@ -383,4 +420,42 @@ pub fn by_drive(plans: &[Plan], read: Bytes) -> Vec<(String, Bytes)> {
         Bytes(u64::try_from(part).unwrap_or(u64::MAX))
     };
     plans.iter().map(|plan| (plan.target.name.clone(), part(plan))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::launches::testing::launch;
+    use crate::watch::processes::ProcessKey;
+
+    #[test]
+    fn what_a_killed_daemon_left_is_counted_once() {
+        let (folder, roots) = (tempfile::tempdir().unwrap(), Roots::default());
+        let notes = Notes::open(folder.path()).unwrap();
+        let settings = Settings::from(&crate::service::config::Config::default());
+        let mut archive = Archive {
+            roots: &roots,
+            store: Store::in_memory().unwrap(),
+            settings,
+            notices: &|_| (),
+            changed: &|_, _| (),
+            backlog: VecDeque::new(),
+            failing: false,
+        };
+        let (stored, cut_off) = (launch("org.example.Stored"), launch("org.example.CutOff"));
+        archive.store.record_launch(1000, &stored, None).unwrap();
+        for (pid, launch) in [(1, &stored), (2, &cut_off)] {
+            let noted = Noted { uid: 1000, launch: launch.clone() };
+            notes.begin(ProcessKey { pid, started: 1 }, &noted).unwrap();
+        }
+        archive.take_over(Some(&notes));
+        let launches = archive.store.launches(1000, None, None, 10).unwrap().value;
+        assert_eq!(launches.len(), 2, "{launches:?}");
+        assert_eq!(
+            (&launches[0].app, &launches[0].exclusions[..]),
+            (&cut_off.app, &[Exclusion::Interrupted][..])
+        );
+        assert_eq!(launches[1].exclusions, []);
+        assert!(notes.left().unwrap().is_empty());
+    }
 }

@@ -38,10 +38,23 @@ struct Start {
     index: Arc<Index>,
 }
 
+/// What a start was recognised as.
+enum Recognised {
+    App(Box<Start>),
+    /// No app.
+    Other,
+    /// One of too many at once.
+    Burst,
+}
+
 impl Work<'_, '_> {
     /// A watched program is executed.
     pub(super) fn begin(&mut self, exec: Exec) {
-        let Some(start) = self.recognise(exec) else { return };
+        let start = match self.recognise(exec) {
+            Recognised::App(start) => *start,
+            Recognised::Other => return self.table.pass(),
+            Recognised::Burst => return self.table.let_go(),
+        };
         let Start { app, facts, .. } = &start;
         let ongoing = Ongoing { app: app.clone(), process: facts.key };
         let roots = self.roots;
@@ -56,19 +69,29 @@ impl Work<'_, '_> {
     }
 
     /// Which app it is, if it is one.
-    fn recognise(&mut self, exec: Exec) -> Option<Start> {
-        let uid = std::fs::metadata(self.roots.proc.join(exec.pid.to_string())).ok()?.uid();
-        let index = self.sessions.index(uid)?;
+    fn recognise(&mut self, exec: Exec) -> Recognised {
+        let Some((uid, index)) = self.starter(exec.pid) else { return Recognised::Other };
         // Whichever of the apps with this program it is: that many of them come from no person.
-        let likely = index.apps_of(exec.file).into_iter().next()?.clone();
+        let Some(likely) = index.apps_of(exec.file).into_iter().next().cloned() else {
+            return Recognised::Other;
+        };
         if self.table.is_burst(&(uid, likely), exec.at) {
-            self.table.let_go();
-            return None;
+            return Recognised::Burst;
         }
-        let facts = identify::await_exec(self.roots, &index, &exec)?;
-        let identify::Decision::App(app) = identify::decide(&facts, &index) else { return None };
-        let program = program(&index, &app, exec.file).or_else(|| facts.image.exe.clone())?;
-        Some(Start { app: (uid, app), facts, exec, program, index })
+        let Some(facts) = identify::await_exec(self.roots, &index, &exec) else { return Recognised::Other };
+        let identify::Decision::App(app) = identify::decide(&facts, &index) else { return Recognised::Other };
+        match program(&index, &app, exec.file).or_else(|| facts.image.exe.clone()) {
+            Some(program) => {
+                Recognised::App(Box::new(Start { app: (uid, app), facts, exec, program, index }))
+            }
+            None => Recognised::Other,
+        }
+    }
+
+    /// Whose process it is, and the apps of that user.
+    fn starter(&self, pid: i32) -> Option<(u32, Arc<Index>)> {
+        let uid = std::fs::metadata(self.roots.proc.join(pid.to_string())).ok()?.uid();
+        Some((uid, self.sessions.index(uid)?))
     }
 
     /// Decides about a launch, and begins to read ahead for it.

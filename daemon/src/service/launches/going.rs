@@ -10,6 +10,7 @@ use headstart_shared::units::{Bytes, Nanos};
 use super::apps::Ready;
 use super::archive::{Finished, by_drive};
 use super::decide::Decision;
+use super::notes::{Note, Noted, Notes};
 use super::table::Owned;
 use crate::observe::observer::{Begun, Expected, Observer, Told};
 use crate::opening::Refusal;
@@ -70,14 +71,17 @@ pub struct Over {
     pub stale: Option<bool>,
     /// The recorder that it took.
     pub took_recorder: Option<Backend>,
+    /// The note that it goes on.
+    pub note: Option<Note>,
 }
 
 impl Going {
     /// Watches it to its end.
     #[must_use]
-    pub fn watch(mut self, told: &Receiver<Told>, roots: &Roots) -> Over {
+    pub fn watch(mut self, told: &Receiver<Told>, roots: &Roots, notes: Option<&Notes>) -> Over {
         let took_recorder = self.standing.as_ref().map(Standing::backend);
         let recorder = self.standing.take().and_then(|standing| self.arm(standing, roots));
+        let note = notes.and_then(|notes| self.note(notes));
         let mut observer = Observer::new(roots, self.begun(roots), told);
         if let Some(pages) = recorder.as_ref().and_then(Recorder::counter) {
             observer.count_pages(pages);
@@ -122,7 +126,7 @@ impl Going {
                 reads: if read > Bytes(0) { by_drive(plans, read) } else { Vec::new() },
             })
         });
-        Over { first: self.first, app: self.app, finished, stale, took_recorder }
+        Over { first: self.first, app: self.app, finished, stale, took_recorder, note }
     }
 
     /// What the observer has to know.
@@ -162,6 +166,17 @@ impl Going {
             Ok(recording) => Some(recording),
             Err(error) => {
                 log(Level::Warning, format_args!("cannot record a start of {}: {error}", self.app.1));
+                None
+            }
+        }
+    }
+
+    /// Notes that it goes on.
+    fn note(&self, notes: &Notes) -> Option<Note> {
+        match notes.begin(self.first, &Noted { uid: self.app.0, launch: self.launch() }) {
+            Ok(note) => Some(note),
+            Err(error) => {
+                log(Level::Warning, format_args!("a start of {} is not noted: {error}", self.app.1));
                 None
             }
         }

@@ -16,6 +16,7 @@ mod begin;
 pub mod decide;
 pub mod going;
 pub mod layout;
+pub mod notes;
 pub mod pausing;
 mod sessions;
 pub mod table;
@@ -27,8 +28,10 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use self::archive::{Archive, Settings};
+use self::notes::Notes;
 use self::work::{Inside, Work};
 use super::config::Config;
+use super::log::{Level, log};
 use super::mailbox::{Mailbox, mailbox};
 use super::messages::{Notice, SharedFigures};
 use crate::mounts::MountsError;
@@ -43,6 +46,8 @@ pub struct Inputs {
     pub roots: Roots,
     /// The folder of the history.
     pub state_dir: PathBuf,
+    /// A folder that a boot empties, for what a killed daemon leaves to the next one.
+    pub runtime_dir: PathBuf,
     /// The configuration to begin with.
     pub config: Arc<Config>,
     /// What they are told.
@@ -86,7 +91,9 @@ pub enum LaunchesError {
 /// # Errors
 /// When it cannot begin. Afterwards whatever goes wrong concerns one launch, and is told.
 pub fn run(inputs: Inputs) -> Result<(), LaunchesError> {
-    let Inputs { roots, state_dir, config, mailbox: requests, notices, alive, figures } = inputs;
+    let Inputs { roots, state_dir, runtime_dir, config, mailbox: requests, notices, alive, figures } = inputs;
+    let notes = Notes::open(&runtime_dir.join("launches"));
+    let notes = notes.inspect_err(|error| log(Level::Warning, error)).ok();
     let store = Store::open(&state_dir)?.store;
     let archive_store = Store::open(&state_dir)?.store;
     let (inside, messages) = mailbox::<Inside>().map_err(|e| LaunchesError::Resources(e.into()))?;
@@ -98,17 +105,26 @@ pub fn run(inputs: Inputs) -> Result<(), LaunchesError> {
         }
     };
     std::thread::scope(|scope| {
-        let (notices, roots, changed) = (&*notices, &roots, &changed);
+        let (notices, roots, changed, notes) = (&*notices, &roots, &changed, notes.as_ref());
         let settings = Settings::from(&*config);
         std::thread::Builder::new()
             .name("archive".into())
             .spawn_scoped(scope, move || {
                 let backlog = VecDeque::new();
-                Archive { roots, store: archive_store, settings, notices, changed, backlog, failing: false }
-                    .run(&queue);
+                let mut archive = Archive {
+                    roots,
+                    store: archive_store,
+                    settings,
+                    notices,
+                    changed,
+                    backlog,
+                    failing: false,
+                };
+                archive.take_over(notes);
+                archive.run(&queue);
             })
             .map_err(LaunchesError::Resources)?;
-        Work::new(scope, roots, store, config, jobs, inside, notices, figures)?
+        Work::new(scope, roots, store, notes, config, jobs, inside, notices, figures)?
             .run(&requests, &messages, &*alive);
         Ok(())
     })
@@ -120,5 +136,7 @@ impl From<&Config> for Settings {
     }
 }
 
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

@@ -112,6 +112,7 @@ impl Service {
         let inputs = Inputs {
             roots: Roots::default(),
             state_dir: state.path().into(),
+            runtime_dir: state.path().join("run"),
             config: Arc::new(config),
             mailbox,
             notices: Box::new(move |notice| drop(sender.send(notice))),

@@ -17,6 +17,7 @@ use super::LaunchesError;
 use super::apps::Apps;
 use super::archive::{Details, Job, Settings};
 use super::going::{Going, Over};
+use super::notes::{Note, Notes};
 use super::pausing::Person;
 use super::sessions::{self, Sessions};
 use super::table::{Counts, Owned, Table};
@@ -58,6 +59,7 @@ pub(super) struct Work<'scope, 'env> {
     pub(super) scope: &'scope Scope<'scope, 'env>,
     pub(super) roots: &'env Roots,
     pub(super) store: Store,
+    notes: Option<&'env Notes>,
     pub(super) config: Arc<Config>,
     pub(super) apps: Apps,
     pub(super) sessions: Sessions,
@@ -99,6 +101,7 @@ impl<'scope, 'env> Work<'scope, 'env> {
         scope: &'scope Scope<'scope, 'env>,
         roots: &'env Roots,
         store: Store,
+        notes: Option<&'env Notes>,
         config: Arc<Config>,
         jobs: Channel<Job>,
         inside: Sender<Inside>,
@@ -124,6 +127,7 @@ impl<'scope, 'env> Work<'scope, 'env> {
             scope,
             roots,
             store,
+            notes,
             config,
             jobs,
             inside,
@@ -221,7 +225,7 @@ impl<'scope, 'env> Work<'scope, 'env> {
         (figures.prefetching, figures.learning) = self.apps.counts();
         figures.watched = u32::try_from(self.execs.len()).unwrap_or(u32::MAX);
         figures.lost = self.lost;
-        figures.unwatched = counts.unwatched;
+        figures.starts = counts;
     }
 
     /// Takes what its own threads tell.
@@ -267,14 +271,14 @@ impl<'scope, 'env> Work<'scope, 'env> {
             self.apps.set_stale(&over.app, stale);
         }
         if going.forgotten {
-            return;
+            return over.note.into_iter().for_each(Note::done);
         }
-        let Some(mut finished) = over.finished else { return self.job(Job::Hot(over.app)) };
+        let Some(mut finished) = over.finished else { return self.job(Job::Hot(over.app, over.note)) };
         if going.upgrading {
             finished.timeline.launch.exclusions.push(Exclusion::Upgrading);
         }
         self.read_today.1 += finished.reads.iter().map(|(_, bytes)| *bytes).sum();
-        self.job(Job::Finished(finished));
+        self.job(Job::Finished(finished, over.note));
     }
 
     /// Takes a request.
@@ -364,10 +368,10 @@ impl<'scope, 'env> Work<'scope, 'env> {
     pub(super) fn watch(&mut self, going: Going) {
         let (sender, told) = mpsc::channel();
         let (first, app) = (going.first, going.app.clone());
-        let (roots, inside) = (self.roots, self.inside.clone());
+        let (roots, notes, inside) = (self.roots, self.notes, self.inside.clone());
         let thread = std::thread::Builder::new().name("launch".into()).stack_size(512 << 10);
         let watched = thread.spawn_scoped(self.scope, move || {
-            inside.send(Inside::Over(Box::new(going.watch(&told, roots))));
+            inside.send(Inside::Over(Box::new(going.watch(&told, roots, notes))));
         });
         match watched {
             Ok(_) => {
