@@ -1,17 +1,14 @@
-//! How large a history becomes and how long it takes to open and to list, with 500 apps and 100,000 launches in five
-//! years, and whether that is within the limits.
-//!
-//!     cargo bench -p headstart-daemon --bench history [-- APPS LAUNCHES]
+//! A history of five years, as the daemon writes it.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use headstart_daemon::drive::{Class, Flash};
 use headstart_daemon::plan::{Need, Plan, Target, Tuning, Wanted, WantedFile};
 use headstart_daemon::profile::{FileProfile, History, Profile, RangeUse};
 use headstart_daemon::recording::{FileIdentity, PageRange};
-use headstart_daemon::store::{Activity, Retention, Store, StoredPlans, TIMELINES};
+use headstart_daemon::store::{Activity, Store, StoredPlans, TIMELINES};
 use headstart_shared::launch::{
     Arm, Launch, ProcessSpan, ReadAhead, Temperature, Timeline, Usage, UsageSample,
 };
@@ -19,96 +16,28 @@ use headstart_shared::policy::AppState;
 use headstart_shared::run::{AppId, Milestone};
 use headstart_shared::units::{Bytes, Nanos};
 
-const UID: u32 = 1000;
 const DAY: Duration = Duration::from_hours(24);
-/// The whole history, at most.
-const SIZE: Bytes = Bytes(200 << 20);
-/// Opening is most of the daemon's start, which may take 200 ms.
-const OPEN: Duration = Duration::from_millis(150);
-/// Listing may take 50 ms over the bus, which takes its share.
-const LIST: Duration = Duration::from_millis(25);
-
-fn main() -> anyhow::Result<()> {
-    let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let (apps, launches) = match numbers[..] {
-        [apps, launches] => (apps.max(1), launches),
-        _ => (500, 100_000),
-    };
-    let folder = tempfile::tempdir()?;
-    println!("{apps} apps, {launches} launches in five years");
-    let began = Instant::now();
-    fill(&mut open(folder.path())?.0, apps, launches)?;
-    println!("recorded in        {:.1} s", began.elapsed().as_secs_f64());
-    let size = Bytes(std::fs::metadata(folder.path().join("history.db"))?.len());
-    println!("size before        {size}");
-
-    let mut store = open(folder.path())?.0;
-    let began = Instant::now();
-    let retention = Retention { launches: DAY * 365 * 2, activity: DAY * 90, size: SIZE };
-    let removed = store.maintain(Utc::now(), &retention)?;
-    println!("upkeep             {:.1} s, {removed:?}", began.elapsed().as_secs_f64());
-    let used = store.used()?;
-    println!("size after         {used} in use");
-    let began = Instant::now();
-    anyhow::ensure!(store.check_weekly(Utc::now() + chrono::Duration::weeks(2))?);
-    println!("looking at all     {:.1} s", began.elapsed().as_secs_f64());
-    drop(store);
-
-    let opened = median(|| Ok(open(folder.path())?.1))?;
-    println!("opening            {:.1} ms", opened.as_secs_f64() * 1e3);
-    let (store, _) = open(folder.path())?;
-    let listed = median(|| {
-        let began = Instant::now();
-        let records = store.app_records(UID)?;
-        anyhow::ensure!(records.len() == apps && records.iter().all(|record| record.verdict.is_some()));
-        Ok(began.elapsed())
-    })?;
-    println!("listing the apps   {:.1} ms", listed.as_secs_f64() * 1e3);
-    let paged = median(|| {
-        let began = Instant::now();
-        anyhow::ensure!(store.launches(UID, None, None, 100)?.damaged.is_empty());
-        Ok(began.elapsed())
-    })?;
-    println!("100 launches       {:.1} ms", paged.as_secs_f64() * 1e3);
-    anyhow::ensure!(used <= SIZE, "more than {SIZE}");
-    anyhow::ensure!(opened <= OPEN, "opening took more than {OPEN:?}");
-    anyhow::ensure!(listed <= LIST, "listing took more than {LIST:?}");
-    Ok(())
-}
-
-fn open(folder: &Path) -> anyhow::Result<(Store, Duration)> {
-    let began = Instant::now();
-    let opened = Store::open(folder)?;
-    anyhow::ensure!(opened.set_aside.is_none());
-    Ok((opened.store, began.elapsed()))
-}
-
-fn median(mut time: impl FnMut() -> anyhow::Result<Duration>) -> anyhow::Result<Duration> {
-    let mut times = (0..9).map(|_| time()).collect::<anyhow::Result<Vec<_>>>()?;
-    times.sort();
-    Ok(times[times.len() / 2])
-}
 
 /// Five years of launches, with all that the daemon stores beside them.
-fn fill(store: &mut Store, apps: usize, launches: usize) -> anyhow::Result<()> {
+pub(crate) fn fill(store: &mut Store, uid: u32, apps: usize, launches: usize) -> anyhow::Result<()> {
     for number in 0..apps {
         let profile = profile(number);
-        store.save_profile(UID, &profile)?;
+        store.save_profile(uid, &profile)?;
         let plans = StoredPlans { layout: 1, plans: vec![plan(&profile)], sample: vec![0; 2_000] };
-        store.save_plans(UID, &profile.app, &plans)?;
-        store.set_state(UID, &profile.app, AppState::Prefetching, number as u64)?;
+        store.save_plans(uid, &profile.app, &plans)?;
+        store.set_state(uid, &profile.app, AppState::Prefetching, number as u64)?;
     }
     let now = Utc::now();
     let step = DAY * 365 * 5 / u32::try_from(launches.max(1))?;
     for number in 0..launches {
         let launch = launch(number, apps, now - step * u32::try_from(launches - number)?);
         let recent = launches - number <= apps * TIMELINES as usize;
-        let stored = store.record_launch(UID, &launch, recent.then(|| timeline(&launch)).as_ref())?;
-        store.add_activity(Some(UID), &activity(&launch, stored))?;
+        let stored = store.record_launch(uid, &launch, recent.then(|| timeline(&launch)).as_ref())?;
+        store.add_activity(Some(uid), &activity(&launch, stored))?;
         store.add_read(launch.began.date_naive(), "nvme0n1", Bytes(30 << 20))?;
         // As after every launch; of those that are followed by more, nothing is left.
         if launches - number <= apps {
-            store.judge(UID, &launch.app)?;
+            store.judge(uid, &launch.app)?;
         }
     }
     Ok(())
