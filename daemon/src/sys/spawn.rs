@@ -8,7 +8,8 @@
 //! whatever double-forks becomes its child and stays a descendant: *the run is the descendants of the keeper*, whoever
 //! else we start meanwhile. It reaps them, so the kernel adds their CPU time and I/O to its own, and it writes one
 //! [`Report`] for each to a pipe. When its control pipe closes (because the run is over, or because we died, however
-//! that came about) it kills what is left and ends: no process outlives us.
+//! that came about) it kills what is left and ends: no process outlives us. Should somebody kill the keeper, the kernel kills
+//! the program with it; only what the program had detached from itself is then left.
 //!
 //! Between `fork` and `execve` only async-signal-safe functions are called (`after_fork`): system calls and arithmetic.
 //! All memory is allocated before.

@@ -254,6 +254,14 @@ fn follow_reports(reports: OwnedFd, program: Pid, progress: &Arc<Watched<Progres
             drop(now);
             progress.changed.notify_all();
         }
+        // A keeper that ends without a word was killed, and the program with it.
+        let mut now = progress.lock();
+        if !now.empty {
+            now.empty = true;
+            now.tell(RunEvent::Empty);
+        }
+        drop(now);
+        progress.changed.notify_all();
     });
 }
 

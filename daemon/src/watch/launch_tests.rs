@@ -211,6 +211,15 @@ fn the_keeper_ends_the_run_when_its_control_pipe_closes() {
 }
 
 #[test]
+fn a_killed_keeper_takes_the_program_with_it() {
+    let mut run = start(&shell("trap '' TERM INT HUP; while :; do sleep 0.1; done"));
+    until("the program", || run.processes().iter().any(|p| p.key.pid == run.pid()));
+    rustix::process::kill_process(run.keeper, Signal::KILL).unwrap();
+    until("the end", || run.is_empty() && !exists(run.pid()));
+    assert_eq!(run.end(Duration::from_secs(1)).left, []);
+}
+
+#[test]
 fn the_account_has_what_ended_processes_used() {
     let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
     let mut run = start(&shell(&format!("({burn}) & ({burn}; setsid sh -c '{burn}' &) & wait; sleep 1000")));

@@ -55,6 +55,8 @@ fn program_main(plan: &KeeperPlan<'_>) -> ! {
         {
             fail(plan.failure, 4)
         }
+        // Should the keeper be killed, nobody would be left to end the run. After the change of user, which resets it.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         // Descriptors that somebody left open must not leak into the program.
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
         default_signals();
